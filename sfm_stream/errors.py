@@ -1,0 +1,94 @@
+"""Every error sfm-stream raises, in one tree.
+
+::
+
+    SfmStreamError
+    ├── UsageError            the caller passed a value this function cannot take (also a ValueError)
+    │   ├── ShapeError        buckets or levels out of range
+    │   ├── ItemError         an item of a type or size that has no canonical encoding
+    │   └── EpsilonError      an epsilon or delta outside the supported range
+    ├── IncompatibleError     sketches that must not be combined: shape, hash, epsilon or mechanism differ
+    ├── FormatError           bytes that are not what a strict reader demands; names the field
+    ├── ConfigError           a configuration that must not run; names the setting
+    │   └── BudgetError       the worst case of a configuration is above its own limit
+    ├── EntropyError          the operating system gave no randomness; nothing was released
+    ├── StateError            going on would lose, double or distort a release: the worker stops (fail closed)
+    └── ConflictError         two different payloads for one release id: a privacy incident
+
+Expected outcomes (a dropped record, an uninformative estimate) are values, not errors. Each class carries the
+exit code that the command line ends with; docs/operating.md lists them.
+"""
+
+from __future__ import annotations
+
+
+class SfmStreamError(Exception):
+    """Base of all errors of this package."""
+
+    exit_code = 1
+
+
+class UsageError(SfmStreamError, ValueError):
+    """A value outside what the function takes."""
+
+    exit_code = 2
+
+
+class ShapeError(UsageError):
+    """Buckets or levels outside the supported range."""
+
+
+class ItemError(UsageError):
+    """An item that has no canonical encoding. Never carries the item itself."""
+
+
+class EpsilonError(UsageError):
+    """A privacy parameter outside the supported range."""
+
+
+class IncompatibleError(SfmStreamError, ValueError):
+    """Sketches that differ in shape, hash, epsilon or mechanism and so cannot be combined."""
+
+
+class FormatError(SfmStreamError, ValueError):
+    """Bytes that a strict reader refuses.
+
+    `field` names the part of the format, `problem` says what is wrong with it.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class ConfigError(SfmStreamError):
+    """A configuration that must not run. Each problem names the path of its setting."""
+
+    exit_code = 3
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class BudgetError(ConfigError):
+    """The worst case of a configuration exceeds `privacy.max_epsilon_per_item_day`."""
+
+
+class EntropyError(SfmStreamError):
+    """The entropy source failed or ran short."""
+
+    exit_code = 5
+
+
+class StateError(SfmStreamError):
+    """The stored state, the input and the configuration do not fit together, or a bound is reached."""
+
+    exit_code = 4
+
+
+class ConflictError(SfmStreamError):
+    """A second, different payload for a release that is already known."""
+
+    exit_code = 6

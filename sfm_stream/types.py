@@ -1,0 +1,202 @@
+"""The frozen values that travel between the steps, in the order of the data path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+KeyPart: TypeAlias = str | int | bytes
+"""One field of a counting key."""
+KeyValue: TypeAlias = KeyPart | tuple[KeyPart, ...]
+"""A counting key as it is interned: the bare value of a single field, else a tuple (empty: one count for all)."""
+
+NO_TIME = -1
+"""A record without a usable time."""
+
+
+class Reason(IntEnum):
+    """Why a record is not counted; 0 is counted. The first reason that applies, in this order, is the one given."""
+
+    OK = 0
+    TOMBSTONE = 1
+    RECORD_TOO_LONG = 2
+    FRAMED = 3
+    NOT_UTF8 = 4
+    MALFORMED = 5
+    DUPLICATE_FIELD = 6
+    TIME_MISSING = 10
+    TIME_TYPE = 11
+    TIME_UNREADABLE = 12
+    TIME_NAIVE = 13
+    TIME_LOOKS_LIKE_SECONDS = 14
+    TIME_LOOKS_LIKE_MILLISECONDS = 15
+    TIME_LOOKS_LIKE_MICROSECONDS = 16
+    TIME_LOOKS_LIKE_NANOSECONDS = 17
+    TIME_IMPLAUSIBLE = 18
+    KEY_MISSING = 20
+    KEY_TYPE = 21
+    KEY_RANGE = 22
+    KEY_TOO_LONG = 23
+    KEY_NOT_DECLARED = 24
+    ITEM_MISSING = 30
+    ITEM_TYPE = 31
+    ITEM_RANGE = 32
+    FUTURE = 40
+    BEFORE_START = 41
+    AFTER_EPOCH = 42
+    LATE = 43
+
+
+class RecordBatch(Protocol):
+    """Records of one partition in ascending offsets, as a transport can give them at least cost."""
+
+    @property
+    def partition(self) -> int: ...
+    @property
+    def first(self) -> int:
+        """Offset of the first record, or of the first byte not yet read."""
+        ...
+
+    @property
+    def next_offset(self) -> int:
+        """Where reading goes on after this batch; it may pass over control, aborted and compacted records."""
+        ...
+
+    @property
+    def count(self) -> int: ...
+    def offsets(self) -> NDArray[np.int64]: ...
+    def arrivals(self) -> NDArray[np.int64] | None:
+        """Shape (count,): record timestamps in ms, NO_TIME where there is none; None where arrival is event time."""
+        ...
+
+    def keys(self) -> list[bytes | None]: ...
+    def values(self) -> list[bytes | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """One row for each record of a batch; nothing is dropped here.
+
+    offsets, arrival_ms, event_ms: int64 (times NO_TIME where unknown). key_ids: int32, -1 none. cells: uint32.
+    reasons: uint8, a Reason. next_offset: as in the batch. new_keys: ids first seen in this batch.
+    """
+
+    partition: int
+    next_offset: int
+    offsets: NDArray[np.int64]
+    arrival_ms: NDArray[np.int64]
+    event_ms: NDArray[np.int64]
+    key_ids: NDArray[np.int32]
+    cells: NDArray[np.uint32]
+    reasons: NDArray[np.uint8]
+    new_keys: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Records of one batch that are not counted: how many for each reason, and pointers to them (never content)."""
+
+    partition: int
+    counts: Mapping[Reason, int]
+    offsets: NDArray[np.int64]
+    reasons: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Window:
+    """[start_ms, end_ms), milliseconds since 1970 UTC."""
+
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record to publish. topic: SKETCHES or ROLLUPS; a transport maps it to a real name."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes
+    timestamp_ms: int
+
+
+SKETCHES, ROLLUPS = "sketches", "rollups"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What is committed with every step: all that a successor needs to go on. OPERATOR DOMAIN.
+
+    Every window that ends at or before closed_through_ms is decided for ever. In the window that starts there, keys
+    (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`. `clock_ms` is the largest arrival
+    time seen, `declared` a digest of the declared keys that took effect before closed_through_ms.
+    """
+
+    fingerprint: str
+    partitions: int
+    source: str
+    window_ms: int
+    start_ms: int
+    latest_ms: int
+    closed_through_ms: int
+    clock_ms: int
+    offset: int
+    declared: str = ""
+    cursor: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The position that goes into the same transaction as the records: where replay starts, and opaque metadata."""
+
+    partition: int
+    offset: int
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction: records to publish and positions to commit. Performed whole or not at all."""
+
+    publish: tuple[Record, ...] = ()
+    commit: tuple[Commit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A committed record of a topic, as any reader sees it."""
+
+    offset: int
+    partition: int
+    key: bytes
+    value: bytes
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The transport now owns a partition; `committed` is its last committed position, if any."""
+
+    partition: int
+    committed: Commit | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The transport lost a partition: its open windows must be dropped, nothing partial published."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputEnd:
+    """Nothing more to read now. complete: the input was declared complete, and this is its end for ever."""
+
+    partition: int
+    complete: bool
