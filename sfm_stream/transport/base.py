@@ -1,0 +1,55 @@
+"""What a worker needs from the outside world, whichever broker or file stands behind it.
+
+One transport serves one worker: an input of partitions with committed positions, and topics to publish to. Its unit
+of input is the RecordBatch, its unit of output the Step. Everything between is the core's, which does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeAlias
+
+from sfm_stream.types import (
+    Assigned,
+    InputEnd,
+    RecordBatch,
+    Revoked,
+    Step,
+    StoredRecord,
+)
+
+InputEvent: TypeAlias = RecordBatch | Assigned | Revoked | InputEnd
+"""What polling can bring. An Assigned comes before the first batch of its partition, a Revoked after its last."""
+
+
+class Transport(Protocol):
+    """Input, transactional output and positions of one worker."""
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions of the whole input, not only of those assigned here."""
+        ...
+
+    def poll(self) -> Sequence[InputEvent]:
+        """What happened since the last call, in order. Empty when nothing did in a short while."""
+        ...
+
+    def seek(self, partition: int, offset: int) -> None:
+        """The next batch of an assigned partition starts at this offset."""
+        ...
+
+    def commit(self, step: Step) -> bool:
+        """Publish the records and store the positions, all or nothing.
+
+        True: it is committed. False: it is known not to be; send the same bytes again. Raises SfmStreamError where
+        neither can be found out.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class TopicReader(Protocol):
+    """Committed records of a published topic, in order of offset within each partition."""
+
+    def read(self, topic: str, partition: int | None = None, offset: int = 0) -> Iterator[StoredRecord]: ...

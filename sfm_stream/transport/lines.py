@@ -1,0 +1,239 @@
+"""JSON lines of one file, gzip file or standard input as record batches, read in place: nothing is copied or indexed.
+
+A record is a line without its newline and one carriage return before that; an empty line is no record. Its offset is
+the position of its first byte in the (decompressed) stream, so every committed offset is the start of a line, and a
+file that no longer has a line starting there was replaced. All records are of partition 0, have no key, and arrive
+at their event time.
+
+The bytes after the last newline are a record only if the input is declared complete: otherwise a writer may be in the
+middle of them, and they stay unread until their newline comes. Standard input cannot go back: a re-run must be fed the
+same bytes from the beginning, and what was committed is skipped.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import StateError, UsageError
+from sfm_stream.transport.bytestream import ByteStream
+from sfm_stream.types import InputEnd, RecordBatch
+
+CHUNK_BYTES = 1 << 19
+MAX_RECORD_BYTES = 1 << 20
+SKIP_BYTES = 1 << 20
+"""Read and thrown away in one call, on the way to an offset that cannot be jumped to."""
+NEWLINE, RETURN = 10, 13
+
+
+class LineBatch:
+    """A RecordBatch of whole lines. Two passes over its bytes at most, each at the first use of what it gives.
+
+    A line of more than `max_record_bytes` has its first max_record_bytes + 1 bytes as its value.
+    """
+
+    def __init__(self, data: bytes, first: int, next_offset: int, max_record_bytes: int) -> None:
+        self.partition = 0
+        self.first = first
+        self.next_offset = next_offset
+        self._data = data
+        self._max_record_bytes = max_record_bytes
+
+    @property
+    def count(self) -> int:
+        return len(self._offsets)
+
+    def offsets(self) -> NDArray[np.int64]:
+        """Shape (count,): position of the first byte of each record."""
+        return self._offsets
+
+    def arrivals(self) -> None:
+        return None
+
+    def keys(self) -> list[bytes | None]:
+        return [None] * self.count
+
+    def values(self) -> list[bytes | None]:
+        data = self._data
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        lines = data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        if len(lines) != self.count:
+            lines = [line for line in lines if line]
+        limit = self._max_record_bytes
+        if len(data) > limit and max(map(len, lines), default=0) > limit:
+            lines = [line[: limit + 1] for line in lines]
+        return cast(list[bytes | None], lines)
+
+    @cached_property
+    def _offsets(self) -> NDArray[np.int64]:
+        raw = np.frombuffer(self._data, np.uint8)
+        ends = np.flatnonzero(raw == NEWLINE)
+        if len(raw) and raw[-1] != NEWLINE:
+            ends = np.append(ends, len(raw))
+        starts = np.zeros_like(ends)
+        starts[1:] = ends[:-1] + 1
+        lengths = ends - starts
+        blank = lengths == 0
+        if b"\r" in self._data:
+            blank |= (lengths == 1) & (raw[np.minimum(starts, len(raw) - 1)] == RETURN)
+        if blank.any():
+            starts = starts[~blank]
+        return (starts + self.first).astype(np.int64, copy=False)
+
+
+class LineInput:
+    """The lines of `path` ("-": standard input), about `chunk_bytes` of them a batch.
+
+    complete: the input ends for ever where it ends now. Memory: at most max_record_bytes + 2 * chunk_bytes or so,
+    however long a line is. Raises ConfigError naming `input.path` where it cannot be opened.
+    """
+
+    partitions = 1
+    _parts: list[bytes]
+    _tail_bytes: int
+    _too_long: bool
+    _ready: bytes
+    _inside_line: bool
+    _ended: bool
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        complete: bool,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
+        if max_record_bytes < 1 or chunk_bytes < 1:
+            raise UsageError(f"max_record_bytes {max_record_bytes} and chunk_bytes {chunk_bytes} must be at least 1")
+        self._complete = complete
+        self._max_record_bytes = max_record_bytes
+        self._chunk_bytes = chunk_bytes
+        self._next = 0
+        self._target: int | None = None
+        self._drop_tail()
+        self._stream = ByteStream(path)
+
+    def read(self, partition: int) -> RecordBatch | InputEnd | None:
+        """The next batch (maybe of no records), the end, or None: not yet, ask again.
+
+        Raises StateError where the input is shorter than an offset sought, has no line starting there, is a truncated
+        or damaged gzip, or cannot be read.
+        """
+        if self._ended:
+            return InputEnd(0, True)
+        if self._target is not None and not self._arrive(self._target):
+            return None
+        chunk = self._ready or self._stream.read(self._chunk_bytes)
+        self._ready = b""
+        if chunk is None:
+            return None
+        if not chunk:
+            return self._at_end()
+        if self._inside_line:
+            raise StateError(
+                f"{self._stream.name}: no line starts at the committed byte {self._next}: the input was replaced, or "
+                "it went on after it had been declared complete"
+            )
+        return self._end_long_line(chunk) if self._too_long else self._cut(chunk)
+
+    def seek(self, partition: int, offset: int) -> None:
+        """The next batch starts at `offset`, the start of a line. What is wrong with it is found by the next read."""
+        if partition != 0 or offset < 0:
+            raise UsageError(f"there is no offset {offset} in partition {partition} of lines")
+        if self._target is None and offset == self._next:
+            return
+        self._target = offset
+        self._ended = False
+
+    def position(self) -> int:
+        """Bytes on disk read so far (of a gzip file: compressed ones)."""
+        return self._stream.consumed()
+
+    def size(self) -> int | None:
+        """Bytes on disk, None for a pipe."""
+        return self._stream.size()
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _drop_tail(self) -> None:
+        """Forget what was read beyond self._next: the parts of the line begun, and the chunk behind a long line."""
+        self._parts = []
+        self._tail_bytes = 0
+        self._too_long = False
+        self._ready = b""
+        self._inside_line = False
+        self._ended = False
+
+    def _arrive(self, target: int) -> bool:
+        """One bounded stretch of the way to the sought offset; True once there."""
+        stream = self._stream
+        self._drop_tail()
+        # Once: from then on the position ascends to the target.
+        stream.rewind(target)
+        if stream.position < target:
+            skipped = stream.read(min(SKIP_BYTES, target - stream.position))
+            if skipped == b"":
+                raise StateError(
+                    f"{stream.name}: reading should go on at byte {target}, but the input has {stream.position} bytes "
+                    "only: it was truncated or replaced"
+                )
+        if stream.position < target:
+            return False
+        self._target = None
+        self._next = target
+        # The end of a complete input needs no newline before it; a byte that follows it shows that the input changed.
+        self._inside_line = target > 0 and stream.last != NEWLINE
+        return True
+
+    def _cut(self, chunk: bytes) -> RecordBatch | None:
+        """The whole lines of the tail and this chunk; what follows the last newline becomes the tail."""
+        cut = chunk.rfind(b"\n") + 1
+        batch = None
+        if cut:
+            batch = self._batch(b"".join((*self._parts, memoryview(chunk)[:cut])))
+            self._parts = []
+            self._tail_bytes = 0
+        if cut < len(chunk):
+            self._parts.append(chunk[cut:])
+            self._tail_bytes += len(chunk) - cut
+        if self._tail_bytes >= self._head_bytes:
+            self._too_long = True
+            self._parts = [b"".join(self._parts)[: self._head_bytes]]
+        return batch
+
+    def _end_long_line(self, chunk: bytes) -> RecordBatch | None:
+        """A batch of the head of the long line if its newline is in this chunk; the rest of the chunk is next."""
+        cut = chunk.find(b"\n") + 1
+        self._tail_bytes += cut or len(chunk)
+        if not cut:
+            return None
+        batch = self._batch(self._parts[0], self._tail_bytes)
+        self._drop_tail()
+        self._ready = chunk[cut:]
+        return batch
+
+    def _at_end(self) -> RecordBatch | InputEnd:
+        if not self._complete:
+            return InputEnd(0, False)
+        tail, length = b"".join(self._parts), self._tail_bytes
+        self._drop_tail()
+        self._ended = True
+        return self._batch(tail, length) if tail else InputEnd(0, True)
+
+    @property
+    def _head_bytes(self) -> int:
+        """As much of a line as shows that it is too long, a carriage return at the end of it counted off."""
+        return self._max_record_bytes + 2
+
+    def _batch(self, data: bytes, length: int | None = None) -> LineBatch:
+        first = self._next
+        self._next += len(data) if length is None else length
+        return LineBatch(data, first, self._next, self._max_record_bytes)
