@@ -1,0 +1,1 @@
+"""Sketches as arrays: no I/O, clock, entropy or configuration below this package."""

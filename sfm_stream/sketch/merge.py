@@ -1,0 +1,99 @@
+"""The randomized merge of private sketches (paper, thm. sym-merge-general), k of them in one step.
+
+With q* = q(eps*), p* = 1 - q* and r_i = q_i / p_i = e^-eps_i, the closed form of the paper's Kronecker product is
+
+    Pr(out = 1 | bits) = p* (1 - product over the ones of (-r_i))
+
+which is exactly 0 where no input has a one. It is post-processing: the coins need not be secret, and they come from
+SHAKE-256 over the inputs, so that the same inputs give the same bytes on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import UsageError
+from sfm_stream.sketch.bernoulli import Digits, draw
+from sfm_stream.sketch.sfm import GRID, SfmSketch, require_same
+from sfm_stream.sketch.tally import Tally
+
+
+def merge(sketches: Iterable[SfmSketch], digits: Digits | None = None) -> SfmSketch:
+    """The private sketch of the union, with flip probability q(eps*), eps* = -log(1 - prod(1 - e^-eps_i)).
+
+    The inputs may differ in epsilon, not in shape or hash. Order does not matter. eps* measures noise; it is not a
+    privacy parameter. A single input is returned as it is. Raises IncompatibleError, UsageError for no input.
+    """
+    by_noise: dict[int, list[SfmSketch]] = {}
+    for sketch in sketches:
+        by_noise.setdefault(sketch.k, []).append(sketch)
+    return merge_tallies([Tally.of(by_noise[k]) for k in sorted(by_noise)], digits)
+
+
+def merge_tallies(tallies: Sequence[Tally], digits: Digits | None = None) -> SfmSketch:
+    """The same for tallies, one for each k: how many ones there are is all that the closed form asks of a cell."""
+    if not tallies:
+        raise UsageError("merge: no sketches")
+    first = tallies[0]
+    for other in tallies[1:]:
+        require_same("merge", first, other, same_k=False)
+    if len(tallies) == 1 and first.releases == 1:
+        return SfmSketch(first.shape, first.k, first.hash, _packed(first.counts.reshape(-1) > 0))
+    merged_k = merged_threshold([tally.k for tally in tallies for _ in range(tally.releases)])
+    product = np.ones(first.shape.cells)
+    for tally in tallies:
+        powers = (-(tally.k / (GRID - tally.k))) ** np.arange(tally.releases + 1)
+        product *= powers[tally.counts.reshape(-1)]
+    ones = draw(first.shape.cells, _thresholds(product, merged_k), digits or _shake(tallies))
+    return SfmSketch(first.shape, merged_k, first.hash, _packed(ones))
+
+
+def merge_tally(tally: Tally) -> SfmSketch:
+    """The paper's merge of all releases of a tally."""
+    return merge_tallies([tally])
+
+
+def merged_threshold(ks: Sequence[int]) -> int:
+    """k of the merge: q* 2^64 rounded up, from exact rationals; at most 2^63.
+
+    q* = (1 - prod) / (2 - prod) with prod = prod (1 - e^-eps_i) = prod (2^64 - 2 k_i) / (2^64 - k_i).
+    """
+    above, below = 1, 1
+    for k in ks:
+        above *= GRID - 2 * k
+        below *= GRID - k
+    exact = Fraction(GRID * (below - above), 2 * below - above)
+    return -(-exact.numerator // exact.denominator)
+
+
+def one_probability(product: NDArray[np.float64], merged_k: int) -> NDArray[np.float64]:
+    """Pr(out = 1) for each value of the product over the ones of -e^-eps_i (1.0 where there is none)."""
+    return (1.0 - merged_k / GRID) * (1.0 - product)
+
+
+def _thresholds(product: NDArray[np.float64], merged_k: int) -> NDArray[np.uint64]:
+    # One float below 2^64 is the largest threshold; the closed form stays below 1 for every epsilon in range.
+    scaled = np.minimum(one_probability(product, merged_k) * float(GRID), float(GRID - 2048))
+    return scaled.astype(np.uint64)
+
+
+def _packed(ones: NDArray[np.bool_]) -> bytes:
+    return np.packbits(ones, bitorder="little").tobytes()
+
+
+def _shake(tallies: Sequence[Tally]) -> Digits:
+    """Digits from SHAKE-256 over the digests of the inputs: the same inputs, in any order, give the same digits."""
+    seed = b"".join(sorted(tally.digest() for tally in tallies))
+    rounds = count()
+
+    def digits(wanted: int) -> NDArray[np.uint8]:
+        stream = hashlib.shake_256(next(rounds).to_bytes(8, "big") + seed)
+        return np.frombuffer(stream.digest(wanted), np.uint8)
+
+    return digits

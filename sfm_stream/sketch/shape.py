@@ -1,0 +1,66 @@
+"""The shape of a sketch and the probabilities that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import ShapeError
+
+MIN_BUCKETS, MAX_BUCKETS = 16, 65536
+MIN_LEVELS, MAX_LEVELS = 2, 48
+
+
+@dataclass(frozen=True)
+class SketchShape:
+    """A bitmap of `levels` rows of `buckets` cells; cell number = level * buckets + bucket, both from 0.
+
+    buckets: a power of two in 16..65536. levels: 2..48. Raises ShapeError otherwise.
+    """
+
+    buckets: int
+    levels: int
+
+    def __post_init__(self) -> None:
+        for name, value, low, high in (
+            ("buckets", self.buckets, MIN_BUCKETS, MAX_BUCKETS),
+            ("levels", self.levels, MIN_LEVELS, MAX_LEVELS),
+        ):
+            if type(value) is not int:
+                raise ShapeError(f"{name}: expected an integer, got {type(value).__name__}")
+            if not low <= value <= high:
+                raise ShapeError(f"{name}: {value} is outside {low}..{high}")
+        if self.buckets & (self.buckets - 1):
+            raise ShapeError(f"buckets: {self.buckets} is not a power of two")
+
+    def __str__(self) -> str:
+        return f"{self.buckets}x{self.levels}"
+
+    @property
+    def bucket_bits(self) -> int:
+        """log2(buckets)."""
+        return self.buckets.bit_length() - 1
+
+    @property
+    def cells(self) -> int:
+        """Number of cells, buckets * levels."""
+        return self.buckets * self.levels
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the packed bitmap in bytes; each level is a whole number of bytes."""
+        return self.cells // 8
+
+    @cached_property
+    def rho(self) -> NDArray[np.float64]:
+        """Shape (levels,): probability that one item falls into one given cell of the level.
+
+        2^-min(j, P-1) / B for j = 1..P (paper, section "Cardinality Estimation"); B times their sum is 1.
+        """
+        j = np.minimum(np.arange(1, self.levels + 1), self.levels - 1)
+        rho = np.exp2(-j.astype(np.float64)) / self.buckets
+        rho.setflags(write=False)
+        return rho

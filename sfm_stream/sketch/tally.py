@@ -1,0 +1,80 @@
+"""The tally: per cell, how many of the k releases show a one. It keeps what a merge throws away."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import UsageError
+from sfm_stream.sketch.sfm import SfmSketch, require_same
+from sfm_stream.sketch.shape import SketchShape
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Counts of noisy ones over `releases` sketches of one shape, hash and k. Merges by addition, in any order.
+
+    counts: shape (levels, buckets), int32, read-only, each in 0..releases. Post-processing: it costs no privacy.
+    """
+
+    shape: SketchShape
+    k: int
+    hash: str
+    releases: int
+    counts: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        if self.releases < 1:
+            raise UsageError("tally: at least one release is needed")
+        if self.counts.shape != (self.shape.levels, self.shape.buckets):
+            raise UsageError(f"tally: counts of shape {self.counts.shape} do not fit {self.shape}")
+        if self.counts.size and not 0 <= int(self.counts.min()) <= int(self.counts.max()) <= self.releases:
+            raise UsageError("tally: a count is outside 0..releases")
+        self.counts.setflags(write=False)
+
+    @classmethod
+    def of(cls, sketches: Iterable[SfmSketch]) -> Tally:
+        """The tally of one or more releases. Raises IncompatibleError if shape, hash or k differ."""
+        inputs = list(sketches)
+        if not inputs:
+            raise UsageError("tally: no sketches")
+        first = inputs[0]
+        counts = np.zeros((first.shape.levels, first.shape.buckets), np.int32)
+        for sketch in inputs:
+            require_same("tally", first, sketch, same_k=True)
+            counts += sketch.cells()
+        return cls(first.shape, first.k, first.hash, len(inputs), counts)
+
+    def __add__(self, other: Tally) -> Tally:
+        """The tally over both sets of releases, which must be disjoint."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        require_same("tally", self, other, same_k=True)
+        return Tally(self.shape, self.k, self.hash, self.releases + other.releases, self.counts + other.counts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        return (self.shape, self.k, self.hash, self.releases) == (
+            other.shape,
+            other.k,
+            other.hash,
+            other.releases,
+        ) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def digest(self) -> bytes:
+        """SHA-256 of everything in the tally: the identity of this content."""
+        head = f"{self.shape} {self.k} {self.hash} {self.releases}\n".encode()
+        return hashlib.sha256(head + self.counts.astype("<i4").tobytes()).digest()
+
+    def histogram(self) -> NDArray[np.int64]:
+        """Shape (levels, releases + 1): cells of each level with each count, all that the estimator needs."""
+        width = self.releases + 1
+        offset = self.counts + (np.arange(self.shape.levels, dtype=np.int64) * width)[:, None]
+        return np.bincount(offset.reshape(-1), minlength=self.shape.levels * width).reshape(-1, width)

@@ -1,0 +1,62 @@
+"""A tally that grows: bit planes and a ripple-carry adder, so that it takes room for its digits only.
+
+Plane i holds bit i of every count, laid out as a sketch. Adding a sketch costs about two passes over a bitmap; a
+tally of 60 sketches holds 6 bitmaps, where an array of counts would hold 32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.tally import Tally
+
+
+class TallySum:
+    """Sums sketches and tallies of one shape, k and hash; the caller has made sure that they agree."""
+
+    __slots__ = ("_planes", "hash", "k", "releases", "shape")
+
+    def __init__(self, shape: SketchShape, k: int, item_hash: str) -> None:
+        self.shape, self.k, self.hash = shape, k, item_hash
+        self.releases = 0
+        self._planes: list[NDArray[np.uint8]] = []
+
+    @classmethod
+    def like(cls, other: TallySum) -> TallySum:
+        """An empty sum for the same kind of sketches."""
+        return cls(other.shape, other.k, other.hash)
+
+    def add(self, sketch: SfmSketch) -> None:
+        self._carry(np.frombuffer(sketch.bits, np.uint8), 0)
+        self.releases += 1
+
+    def add_tally(self, tally: Tally) -> None:
+        counts = tally.counts.reshape(-1)
+        for place in range(tally.releases.bit_length()):
+            bits = ((counts >> place) & 1).astype(np.bool_)
+            self._carry(np.packbits(bits, bitorder="little"), place)
+        self.releases += tally.releases
+
+    def add_sum(self, other: TallySum) -> None:
+        for place, plane in enumerate(other._planes):
+            self._carry(plane, place)
+        self.releases += other.releases
+
+    def tally(self) -> Tally:
+        """The frozen tally of everything added; at least one release."""
+        counts = np.zeros(self.shape.cells, np.int32)
+        for place, plane in enumerate(self._planes):
+            counts += np.unpackbits(plane, bitorder="little").astype(np.int32) << place
+        return Tally(self.shape, self.k, self.hash, self.releases, counts.reshape(self.shape.levels, -1))
+
+    def _carry(self, carry: NDArray[np.uint8], place: int) -> None:
+        """Add `carry` at this binary place."""
+        while carry.any():
+            while place >= len(self._planes):
+                self._planes.append(np.zeros(self.shape.nbytes, np.uint8))
+            plane = self._planes[place]
+            self._planes[place], carry = plane ^ carry, plane & carry
+            place += 1

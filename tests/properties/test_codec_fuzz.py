@@ -1,0 +1,187 @@
+"""The strict reader under attack: a FormatError, or a record that encodes to exactly the bytes that were read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.naive_wire import FIELDS, read
+from reference.wire_samples import START_MS, altered, marker, raw_fields, release, rollup, u64
+
+from sfm_stream.errors import FormatError
+from sfm_stream.sketch.codec import Release, RollupRecord, WireRecord, decode, encode
+from sfm_stream.sketch.keys import decode_key, encode_key
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.types import Window
+
+SHAPE = SketchShape(16, 2)
+SAMPLES = {"release": encode(release(SHAPE)), "marker": encode(marker()), "rollup": encode(rollup(SHAPE))}
+KINDS = pytest.mark.parametrize("kind", SAMPLES)
+
+parts = st.one_of(st.text(max_size=40), st.integers(-(1 << 63), (1 << 63) - 1), st.binary(max_size=40))
+keys = st.lists(parts, max_size=4).map(tuple)
+shapes = st.builds(SketchShape, st.sampled_from([16, 32, 256]), st.integers(2, 9))
+seeds = st.text(max_size=4)
+figures = st.floats(min_value=0.0, allow_nan=False)
+junk = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(1 << 63), (1 << 64) - 1),
+        st.floats(),
+        st.text(max_size=8),
+        st.binary(max_size=8),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=20), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    max_leaves=20,
+)
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> Release:
+    start = draw(st.integers(0, (1 << 62)))
+    return replace(
+        release(draw(shapes), draw(keys), draw(seeds)),
+        epoch=draw(st.integers(1, (1 << 31) - 1)),
+        partition=draw(st.integers(0, 11)),
+        window=Window(start, start + draw(st.integers(1, 1 << 62))),
+        unit=draw(st.sampled_from(["removed", "blanked"])),
+    )
+
+
+@st.composite
+def rollups(draw: st.DrawFn) -> RollupRecord:
+    low, value, high = sorted(draw(st.tuples(figures, figures, figures)))
+    return replace(
+        rollup(draw(shapes), draw(keys), draw(st.integers(1, 2000)), draw(seeds)),
+        complete=draw(st.booleans()),
+        decided=draw(st.integers(0, 60)),
+        revision=draw(st.integers(1, (1 << 63) - 1)),
+        value=value,
+        standard_error=draw(figures),
+        low=low,
+        high=high,
+        confidence=draw(st.floats(0, 1, exclude_min=True, exclude_max=True)),
+        status=draw(st.sampled_from(["ok", "empty", "saturated", "uninformative"])),
+    )
+
+
+def holds(data: bytes) -> WireRecord | None:
+    """None where the bytes are refused. Whatever else decode does, this lets it through and the test fails."""
+    try:
+        record = decode(data)
+    except FormatError as error:
+        assert error.field and error.problem
+        return None
+    assert encode(record) == data
+    return record
+
+
+@given(st.one_of(releases(), rollups()))
+@settings(max_examples=100, deadline=None)
+def test_round_trip(record: Release | RollupRecord) -> None:
+    data = encode(record)
+    assert decode(data) == record
+    assert encode(decode(data)) == data
+    assert tuple(read(data)["key"]) == decode_key(record.key)  # type: ignore[arg-type]
+
+
+@KINDS
+def test_every_mutation_of_every_byte(kind: str) -> None:
+    data = SAMPLES[kind]
+    original = decode(data)
+    for at in range(len(data)):
+        for value in {data[at] ^ (1 << bit) for bit in range(8)} | {0x00, 0x80, 0x90, 0xC0, 0xC3, 0xCF, 0xD9, 0xFF}:
+            changed = data[:at] + bytes([value]) + data[at + 1 :]
+            record = holds(changed)
+            assert record is None or (record == original) == (changed == data)
+
+
+@KINDS
+def test_every_truncation_and_extension(kind: str) -> None:
+    data = SAMPLES[kind]
+    for length in range(len(data)):
+        assert holds(data[:length]) is None
+        assert holds(data[length + 1 :]) is None
+    for value in range(256):
+        assert holds(data + bytes([value])) is None
+        assert holds(bytes([value]) + data) is None
+
+
+@KINDS
+def test_every_byte_removed_or_doubled(kind: str) -> None:
+    data = SAMPLES[kind]
+    for at in range(len(data)):
+        holds(data[:at] + data[at + 1 :])
+        holds(data[:at] + data[at : at + 1] + data[at:])
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_random_bytes(data: bytes) -> None:
+    assert holds(data) is None
+    holds(b"\xdc\x00\x10" + u64(1) + u64(1) + data)
+    holds(b"\xdc\x00\x1e" + u64(1) + u64(3) + data)
+
+
+@given(junk)
+@settings(max_examples=200, deadline=None)
+def test_random_msgpack(value: object) -> None:
+    assert holds(msgpack.packb(value)) is None
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_one_field_is_any_msgpack(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(sorted(SAMPLES)))
+    field = data.draw(st.sampled_from(sorted(raw_fields(SAMPLES[kind]))))
+    raw = data.draw(st.one_of(junk.map(msgpack.packb), st.integers(0, (1 << 64) - 1).map(u64), st.binary(max_size=12)))
+    holds(altered(SAMPLES[kind], **{field: raw}))
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_fields_in_any_order_and_number(data: st.DataObject) -> None:
+    raw = raw_fields(SAMPLES[data.draw(st.sampled_from(sorted(SAMPLES)))])
+    chosen = data.draw(st.lists(st.sampled_from(sorted(raw)), max_size=32))
+    header = b"\xdc" + len(chosen).to_bytes(2, "big")
+    holds(header + b"".join(raw[name] for name in chosen))
+
+
+def length_up_to_the_key(data: bytes) -> int:
+    raw = raw_fields(data)
+    raw.pop("key", None)
+    return sum(map(len, raw.values()))
+
+
+@given(st.lists(st.tuples(keys, seeds, st.integers(0, 1 << 40), st.integers(0, 11)), min_size=2, max_size=2))
+@settings(max_examples=100, deadline=None)
+def test_a_length_says_nothing_but_the_key(contents: list[tuple[tuple[int, ...], str, int, int]]) -> None:
+    sizes = set()
+    for key, seed, start, partition in contents:
+        record = replace(release(SHAPE, key, seed), window=Window(start, start + 60_000), partition=partition)
+        data = encode(record)
+        sizes.add((length_up_to_the_key(data), len(data) - len(encode_key(key))))
+    assert len(sizes) == 1
+
+
+@given(rollups(), st.sampled_from(["ok", "empty", "saturated", "uninformative"]), seeds, keys)
+@settings(max_examples=60, deadline=None)
+def test_an_estimate_does_not_change_the_length_of_a_rollup(
+    record: RollupRecord, status: str, seed: str, key: tuple[int, ...]
+) -> None:
+    base = rollup(record.tally.shape, key, record.released, seed)
+    assert length_up_to_the_key(encode(record)) == length_up_to_the_key(encode(replace(base, status=status)))
+
+
+def test_markers_of_one_configuration_have_one_length() -> None:
+    lengths = {len(encode(replace(marker(), through_ms=START_MS + 60_000 * n))) for n in (1, 5, 1 << 20)}
+    assert len(lengths) == 1
+
+
+def test_the_samples_have_every_field() -> None:
+    for number, kind in enumerate(("release", "marker", "rollup"), 1):
+        assert list(raw_fields(SAMPLES[kind]))[1:] == FIELDS[number].split()

@@ -1,0 +1,62 @@
+"""An independent reader of wire format version 1: msgpack and struct, nothing of the package, no speed."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+import msgpack
+
+FIELDS = {
+    1: "version kind id pipeline epoch partition partitions start_ms end_ms unit buckets levels k hash bits key",
+    2: "version kind pipeline epoch partition partitions start_ms through_ms window_ms fingerprint",
+    3: "version kind pipeline epoch partition partitions grain start_ms end_ms zone unit windows decided "
+    "released complete revision value standard_error low high confidence status buckets levels k hash "
+    "planes merged_k merged key",
+}
+STATUSES = ["ok", "empty", "saturated", "uninformative"]
+
+
+def read(data: bytes) -> dict[str, object]:
+    """The fields by name; `cells` (and `merged_cells`) as lists [level][bucket]; counts for a roll-up."""
+    values = msgpack.unpackb(data, raw=False, use_list=True)
+    assert values[0] == 1
+    record = dict(zip(FIELDS[values[1]].split(), values, strict=True))
+    if record["kind"] == 1:
+        assert record["id"] == naive_id(record)
+        record["cells"] = _cells(record["bits"], record)
+    if record["kind"] == 3:
+        record["status"] = STATUSES[record["status"]]
+        record["cells"] = _counts(record)
+        record["merged_cells"] = _cells(record["merged"], record)
+    return record
+
+
+def naive_id(record: dict) -> bytes:
+    """The release id from its definition, packed by hand."""
+    pipeline = record["pipeline"].encode()
+    text = bytes([0xA0 | len(pipeline)]) if len(pipeline) < 32 else bytes([0xD9, len(pipeline)])
+    numbers = [struct.pack(">BQ", 0xCF, record[name]) for name in ("epoch", "partition", "start_ms", "end_ms")]
+    key = msgpack.packb(record["key"], use_bin_type=True)
+    return hashlib.sha256(b"\x96" + text + pipeline + b"".join(numbers) + key).digest()[:16]
+
+
+def _bit(bitmap: bytes, number: int) -> int:
+    return bitmap[number // 8] >> (number % 8) & 1
+
+
+def _cells(bitmap: bytes, record: dict) -> list[list[int]]:
+    buckets, levels = record["buckets"], record["levels"]
+    assert len(bitmap) * 8 == buckets * levels
+    return [[_bit(bitmap, level * buckets + bucket) for bucket in range(buckets)] for level in range(levels)]
+
+
+def _counts(record: dict) -> list[list[int]]:
+    buckets, levels, width = record["buckets"], record["levels"], record["released"].bit_length()
+    size = buckets * levels // 8
+    assert len(record["planes"]) == width * size
+    planes = [_cells(record["planes"][place * size :][:size], record) for place in range(width)]
+    return [
+        [sum(planes[place][level][bucket] << place for place in range(width)) for bucket in range(buckets)]
+        for level in range(levels)
+    ]
