@@ -1,0 +1,1 @@
+"""Everything that makes a release private: coins, the flip, key selection, the budget."""

@@ -1,0 +1,50 @@
+"""What a configuration can cost one item, from the configuration alone; above its own limit nothing starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sfm_stream.errors import BudgetError
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The price of one release and how many of them one item can be in.
+
+    epsilon: of the bits. epsilon_selection, delta_selection: of a key's appearance, 0 unless keys are selected.
+    windows_per_day: windows in the longest day in use. An item active in w windows of a day under m keys loses
+    m * w * (epsilon + epsilon_selection) with delta m * w * delta_selection (basic composition).
+    """
+
+    epsilon: Decimal
+    epsilon_selection: Decimal
+    delta_selection: Decimal
+    windows_per_day: int
+
+    @property
+    def epsilon_per_window(self) -> Decimal:
+        """Loss of an item in one window under one key."""
+        return self.epsilon + self.epsilon_selection
+
+    @property
+    def epsilon_per_day(self) -> Decimal:
+        """Loss of an item that is active in every window of the longest day, under one key."""
+        return self.windows_per_day * self.epsilon_per_window
+
+    @property
+    def delta_per_day(self) -> Decimal:
+        """Delta that goes with epsilon_per_day."""
+        return self.windows_per_day * self.delta_selection
+
+
+def require_within(budget: Budget, max_epsilon_per_item_day: Decimal) -> None:
+    """Raise BudgetError, with both numbers, where the worst case of a day is above the limit."""
+    if budget.epsilon_per_day > max_epsilon_per_item_day:
+        raise BudgetError(
+            f"privacy.max_epsilon_per_item_day is {max_epsilon_per_item_day}, but an item in all "
+            f"{budget.windows_per_day} windows of a day can lose epsilon {budget.epsilon_per_day} under one key "
+            f"({budget.epsilon_per_window} a window). Use longer windows, a smaller epsilon, or raise the limit"
+        )

@@ -1,0 +1,47 @@
+"""Privacy parameters as exact integers: a stated epsilon is never exceeded by rounding."""
+
+from __future__ import annotations
+
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from typing import TypeAlias
+
+from sfm_stream.errors import EpsilonError
+from sfm_stream.sketch.bernoulli import WORD64, Word
+
+Epsilon: TypeAlias = int | float | Decimal
+
+MIN_EPSILON, MAX_EPSILON = Decimal(2) ** -10, Decimal(16)
+_DIGITS = 60
+
+
+def parse_epsilon(value: object, name: str = "epsilon") -> Decimal:
+    """The decimal a person wrote: 0.1 means one tenth. 2^-10 <= epsilon <= 16, a number, not a bool.
+
+    Raises EpsilonError for anything else: text, bool, NaN, infinity, zero, negative or out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise EpsilonError(f"{name}: expected a number, got {type(value).__name__}")
+    # float.__repr__, since a numpy float64 is a float with a repr of its own.
+    number = Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite() or not MIN_EPSILON <= number <= MAX_EPSILON:
+        raise EpsilonError(f"{name}: {value} is outside 2^-10..16")
+    return number
+
+
+def flip_threshold(epsilon: Epsilon, word: Word = WORD64) -> int:
+    """k = ceil(2^bits / (e^epsilon + 1)), so that (2^bits - k) / k <= e^epsilon (paper, thm. dp-bit-flip).
+
+    The quotient is irrational for every rational epsilon but 0, so the ceiling is the floor plus one.
+    """
+    number = parse_epsilon(epsilon)
+    with localcontext() as context:
+        context.prec = _DIGITS
+        quotient = Decimal(1 << word.bits) / (number.exp() + 1)
+        return int(quotient.to_integral_value(ROUND_FLOOR)) + 1
+
+
+def epsilon_of(k: int) -> float:
+    """ln((2^64 - k) / k): the realised epsilon of a release with flip threshold k."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        return float((Decimal((1 << 64) - k) / Decimal(k)).ln())

@@ -1,0 +1,59 @@
+"""The privacy statement of a configuration, in words that its readers can check."""
+
+from __future__ import annotations
+
+from sfm_stream.pipeline.plan import DeclaredKeys, KeyRule, SelectedKeys
+from sfm_stream.privacy.budget import Budget
+
+_UNITS = {
+    "removed": "all records of one item under one key in one window are removed",
+    "blanked": (
+        "the item in all records of one item under one key in one window is blanked in place; when a record "
+        "arrived is taken as public, because in this input arrival time is part of the record"
+    ),
+}
+
+
+def statement(pipeline: str, unit: str, keys: KeyRule, budget: Budget, window_ms: int) -> str:
+    """Paragraphs of plain text: what is protected, what it costs, which keys are seen, and what is not covered."""
+    lines = [
+        f"Pipeline {pipeline}. Each release (one key, one window of {_span(window_ms)}) is "
+        f"{budget.epsilon}-differentially private for neighbouring inputs in which {_UNITS[unit]}.",
+        _keys(keys),
+        f"An item active in w windows of a day under m keys loses at most m * w * {budget.epsilon_per_window} epsilon"
+        + (f", with delta m * w * {budget.delta_selection}" if budget.delta_selection else "")
+        + f". The longest day in use has {budget.windows_per_day} windows: at most {budget.epsilon_per_day} epsilon a day "
+        + "under one key"
+        + (f", with delta {budget.delta_per_day}" if budget.delta_selection else "")
+        + ". An item that is always active can be averaged out over many windows.",
+        "Roll-ups, merges and estimates are computed from releases alone and cost nothing more.",
+        "Not covered: a second pipeline over the same input adds its own cost, which this configuration cannot see; "
+        "when a release appears follows the data; a worker that stops on a limit shows that the limit was met; "
+        "whoever can read the input, the memory of the worker, its logs, or the positions and raw bytes of its output "
+        "file is inside the trust domain; contributors who know the hash can inflate a count, but not the loss of others.",
+    ]
+    return "\n\n".join(lines)
+
+
+def _keys(keys: KeyRule) -> str:
+    if isinstance(keys, DeclaredKeys):
+        return (
+            f"Keys: declared. The list of {len(keys.effective)} keys is public; each has a release in every window, empty "
+            "or not, so that a release says nothing by being there."
+        )
+    if isinstance(keys, SelectedKeys):
+        return (
+            f"Keys: selected. Whether a key appears in a window is decided by private selection at epsilon {keys.epsilon} "
+            f"and delta {keys.delta}, on top of the bits: a key of few items is withheld with high probability."
+        )
+    return (
+        "Keys: presence is public. Which keys had at least one item in a window is revealed exactly, as the operator "
+        "asserts that it may be; epsilon bounds only what the bits add."
+    )
+
+
+def _span(milliseconds: int) -> str:
+    for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds % size == 0:
+            return f"{milliseconds // size} {unit}"
+    return f"{milliseconds} ms"
