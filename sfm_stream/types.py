@@ -134,8 +134,8 @@ class PartitionState:
     """What is committed with every step: all that a successor needs to go on. OPERATOR DOMAIN.
 
     Every window that ends at or before closed_through_ms is decided for ever. In the window that starts there, keys
-    (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`. `clock_ms` is the largest arrival
-    time seen, `declared` a digest of the declared keys that took effect before closed_through_ms.
+    (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`; `clock_ms` is the largest arrival
+    time before it, `declared` a digest of the declared keys that took effect before closed_through_ms.
     """
 
     fingerprint: str

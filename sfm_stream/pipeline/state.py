@@ -1,0 +1,105 @@
+"""The committed state of a partition as bytes, read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from sfm_stream.errors import StateError
+from sfm_stream.pipeline.plan import CountingPlan, DeclaredKeys
+from sfm_stream.sketch.keys import encode_key
+from sfm_stream.types import Commit, PartitionState
+
+VERSION = 1
+
+
+class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    version: int
+    fingerprint: str
+    partitions: int
+    source: str
+    window_ms: int
+    start_ms: int
+    latest_ms: int
+    closed_through_ms: int
+    clock_ms: int
+    offset: int
+    declared: str
+    cursor: bytes | None
+
+
+_DECODER = msgspec.json.Decoder(_Stored, strict=True)
+
+
+def encode_state(state: PartitionState) -> bytes:
+    """JSON text, so that it also fits the metadata of a Kafka offset commit."""
+    values = {name: getattr(state, name) for name in PartitionState.__dataclass_fields__}
+    return msgspec.json.encode(_Stored(version=VERSION, **values))
+
+
+def decode_state(commit: Commit) -> PartitionState:
+    """The state in a committed position. Raises StateError where it is not one this version wrote."""
+    try:
+        stored = _DECODER.decode(commit.metadata)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StateError(f"partition {commit.partition}: the committed state cannot be read: {error}") from error
+    if stored.version != VERSION:
+        raise StateError(
+            f"partition {commit.partition}: committed state has version {stored.version}, this release reads {VERSION}"
+        )
+    if stored.offset != commit.offset:
+        raise StateError(
+            f"partition {commit.partition}: committed offset {commit.offset} differs from its state's {stored.offset}"
+        )
+    values = {name: getattr(stored, name) for name in _Stored.__struct_fields__ if name != "version"}
+    return PartitionState(**values)
+
+
+def drawn_through_ms(closed_through_ms: int, window_ms: int, cursor: bytes | None) -> int:
+    """End of the last window in which anything is decided: with a cursor, one that is not closed yet."""
+    return closed_through_ms if cursor is None else closed_through_ms + window_ms
+
+
+def declared_digest(plan: CountingPlan, drawn_ms: int) -> str:
+    """Digest of the declared keys that took effect in a window that ends at or before drawn_ms; "" in other modes."""
+    if not isinstance(plan.keys, DeclaredKeys):
+        return ""
+    closed = sorted(
+        (encode_key(key), max(since, plan.windows.start_ms))
+        for key, since in plan.keys.effective.items()
+        if since < drawn_ms
+    )
+    return hashlib.sha256(repr(closed).encode()).hexdigest()[:32]
+
+
+def require_continuation(state: PartitionState, plan: CountingPlan, source: str, partition: int) -> None:
+    """Raise StateError unless a run of this plan may go on from this state; the message says what to do."""
+    drawn_ms = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
+    if state.fingerprint != plan.fingerprint:
+        raise StateError(
+            f"pipeline {plan.pipeline}, epoch {plan.epoch}: the configuration differs from the one that made the "
+            f"releases so far (fingerprint {state.fingerprint} then, {plan.fingerprint} now). Releases of two "
+            "configurations must not mix: raise pipeline.epoch and set window.start to a window border not before "
+            f"{drawn_ms} ms"
+        )
+    if state.partitions != plan.partitions:
+        raise StateError(
+            f"the input had {state.partitions} partitions and now has {plan.partitions}: keys may have moved. "
+            "Start a new epoch"
+        )
+    if state.source != source:
+        raise StateError(
+            f"partition {partition}: the input is {source!r}, the state is of {state.source!r}. "
+            "Use the same input, or another pipeline id"
+        )
+    if state.start_ms != plan.windows.start_ms:
+        raise StateError(
+            f"window.start is {plan.windows.start_ms} ms, this epoch began at {state.start_ms} ms; "
+            "it is fixed at first start"
+        )
+    if state.declared != declared_digest(plan, drawn_ms):
+        raise StateError(
+            "privacy.declared changed for windows that are already released. A new key takes effect in a window that "
+            f"starts at or after {drawn_ms} ms; a key is never withdrawn within an epoch"
+        )

@@ -1,0 +1,1 @@
+"""Open windows of one partition: SECRET, in memory only."""

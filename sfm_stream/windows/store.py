@@ -1,0 +1,198 @@
+"""Open windows of one partition, by columns. SECRET: which item lit which cell.
+
+A window holds distinct (key id, cell) pairs. Small keys share one array of 4-byte cells, sorted by key; a key whose
+cells would take more room than a bitmap moves into a bitmap of its own. New pairs wait in a short unsorted queue,
+so that an event costs an append and its share of one sort.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.sketch.shape import SketchShape
+
+_QUEUE_MIN = 1 << 16
+_LOW32 = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+
+
+def _distinct(ascending: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sorted values without repetition; several times faster than np.unique, which hashes."""
+    if len(ascending) < 2:
+        return ascending
+    keep = np.ones(len(ascending), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=keep[1:])
+    return ascending[keep]
+
+
+class OpenWindow:
+    """The distinct cells of every key in one window."""
+
+    __slots__ = ("_bitmaps", "_cells", "_counts", "_keys", "_queue", "_queued", "first_offset", "shape")
+
+    def __init__(self, shape: SketchShape, first_offset: int) -> None:
+        self.shape = shape
+        self.first_offset = first_offset
+        self._keys = np.empty(0, np.int32)
+        self._counts = np.empty(0, np.uint32)
+        self._cells = np.empty(0, np.uint32)
+        self._queue: list[NDArray[np.uint64]] = []
+        self._queued = 0
+        self._bitmaps: dict[int, NDArray[np.uint8]] = {}
+
+    def add(self, key_ids: NDArray[np.int32], cells: NDArray[np.uint32]) -> None:
+        """Light one cell for each row. key_ids >= 0."""
+        self._queue.append((key_ids.astype(np.uint64) << _SHIFT) | cells)
+        self._queued += len(cells)
+        if self._queued > max(_QUEUE_MIN, len(self._cells) // 8):
+            self._compact()
+
+    def key_ids(self) -> NDArray[np.int32]:
+        """Shape (keys,): ids of all keys with at least one cell, ascending."""
+        self._compact()
+        return np.union1d(self._keys, np.fromiter(self._bitmaps, np.int32, len(self._bitmaps)))
+
+    def cells_by_key(self) -> CellsByKey:
+        """Everything in the window, ready to look up one key after another."""
+        self._compact()
+        return CellsByKey(self.shape, self._keys, np.cumsum(self._counts, dtype=np.int64), self._cells, self._bitmaps)
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes of sketch state held for this window."""
+        sparse = self._keys.nbytes + self._counts.nbytes + self._cells.nbytes + 8 * self._queued
+        return sparse + len(self._bitmaps) * self.shape.nbytes
+
+    @property
+    def key_count(self) -> int:
+        """Keys known to be in the window; those still queued are not seen yet."""
+        return len(self._keys) + len(self._bitmaps)
+
+    def _compact(self) -> None:
+        if not self._queued:
+            return
+        fresh = _distinct(np.sort(np.concatenate(self._queue)))
+        self._queue, self._queued = [], 0
+        if self._bitmaps:
+            fresh = self._into_bitmaps(fresh)
+        held = (np.repeat(self._keys.astype(np.uint64), self._counts) << _SHIFT) | self._cells
+        # Two sorted runs: the stable sort merges them in one pass.
+        self._split(_distinct(np.sort(np.concatenate([held, fresh]), kind="stable")))
+
+    def _into_bitmaps(self, pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Set the pairs of keys that have a bitmap; returns the others."""
+        keys = (pairs >> _SHIFT).astype(np.int32)
+        rest = np.ones(len(pairs), np.bool_)
+        dense = np.fromiter(sorted(self._bitmaps), np.int32, len(self._bitmaps))
+        for key_id, low, high in zip(
+            dense.tolist(), np.searchsorted(keys, dense, "left"), np.searchsorted(keys, dense, "right"), strict=True
+        ):
+            self._light(self._bitmaps[key_id], pairs[low:high])
+            rest[low:high] = False
+        return pairs[rest]
+
+    def _split(self, pairs: NDArray[np.uint64]) -> None:
+        """Store sorted distinct pairs as keys, counts and cells; keys that outgrew 4 bytes a cell become bitmaps."""
+        keys = (pairs >> _SHIFT).astype(np.int32)
+        cells = (pairs & _LOW32).astype(np.uint32)
+        starts = np.flatnonzero(np.diff(keys, prepend=np.int32(-1)))
+        counts = np.diff(starts, append=len(keys))
+        large = counts > self.shape.nbytes // 4
+        for start, count in zip(starts[large].tolist(), counts[large].tolist(), strict=True):
+            bitmap = np.zeros(self.shape.nbytes, np.uint8)
+            self._light(bitmap, pairs[start : start + count])
+            self._bitmaps[int(keys[start])] = bitmap
+        if large.any():
+            cells = cells[np.repeat(~large, counts)]
+        self._keys, self._counts, self._cells = keys[starts[~large]], counts[~large].astype(np.uint32), cells
+
+    @staticmethod
+    def _light(bitmap: NDArray[np.uint8], pairs: NDArray[np.uint64]) -> None:
+        cells = (pairs & _LOW32).astype(np.uint32)
+        np.bitwise_or.at(bitmap, cells >> np.uint32(3), np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8))
+
+
+class CellsByKey:
+    """A closed window: packed bitmaps on demand, one key at a time."""
+
+    __slots__ = ("_bitmaps", "_cells", "_ends", "_keys", "shape")
+
+    def __init__(
+        self,
+        shape: SketchShape,
+        keys: NDArray[np.int32],
+        ends: NDArray[np.int64],
+        cells: NDArray[np.uint32],
+        bitmaps: dict[int, NDArray[np.uint8]],
+    ) -> None:
+        self.shape = shape
+        self._keys, self._ends, self._cells, self._bitmaps = keys, ends, cells, bitmaps
+
+    def bits(self, key_id: int) -> NDArray[np.uint8]:
+        """Shape (shape.nbytes,): the packed bitmap of a key, all zero where it has no cell."""
+        bitmap = self._bitmaps.get(key_id)
+        if bitmap is not None:
+            return bitmap
+        lit = np.zeros(self.shape.cells, np.bool_)
+        at = int(np.searchsorted(self._keys, key_id))
+        if at < len(self._keys) and self._keys[at] == key_id:
+            lit[self._cells[self._ends[at - 1] if at else 0 : self._ends[at]]] = True
+        return np.packbits(lit, bitorder="little")
+
+
+class WindowStore:
+    """The open windows of one partition by their start."""
+
+    __slots__ = ("_windows", "shape", "window_ms")
+
+    def __init__(self, shape: SketchShape, window_ms: int) -> None:
+        self.shape = shape
+        self.window_ms = window_ms
+        self._windows: dict[int, OpenWindow] = {}
+
+    def add(
+        self,
+        starts_ms: NDArray[np.int64],
+        key_ids: NDArray[np.int32],
+        cells: NDArray[np.uint32],
+        offsets: NDArray[np.int64],
+    ) -> None:
+        """Light one cell for each row in the window that starts at starts_ms. Rows are in order of offset."""
+        if not len(starts_ms):
+            return
+        if starts_ms[0] == starts_ms[-1] and (starts_ms == starts_ms[0]).all():
+            self._open(int(starts_ms[0]), int(offsets[0])).add(key_ids, cells)
+            return
+        for start in np.unique(starts_ms).tolist():
+            rows = np.flatnonzero(starts_ms == start)
+            self._open(start, int(offsets[rows[0]])).add(key_ids[rows], cells[rows])
+
+    def _open(self, start_ms: int, offset: int) -> OpenWindow:
+        window = self._windows.get(start_ms)
+        if window is None:
+            window = self._windows[start_ms] = OpenWindow(self.shape, offset)
+        return window
+
+    def get(self, start_ms: int) -> OpenWindow | None:
+        return self._windows.get(start_ms)
+
+    def drop(self, start_ms: int) -> None:
+        """Forget a window, once what was released of it is committed."""
+        self._windows.pop(start_ms, None)
+
+    def starts(self) -> list[int]:
+        """Starts of the open windows, ascending."""
+        return sorted(self._windows)
+
+    def first_offset(self) -> int | None:
+        """Offset of the earliest record that an open window holds: where replay must begin."""
+        return min((window.first_offset for window in self._windows.values()), default=None)
+
+    def live_keys(self) -> NDArray[np.int32]:
+        """Ids of all keys in any open window."""
+        ids = [window.key_ids() for window in self._windows.values()]
+        return np.unique(np.concatenate(ids)) if ids else np.empty(0, np.int32)
+
+    def raw_bytes(self) -> int:
+        return sum(window.raw_bytes for window in self._windows.values())

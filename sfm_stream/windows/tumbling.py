@@ -1,0 +1,83 @@
+"""Tumbling windows and the clock of a partition.
+
+Two times: event time says which window a record belongs to, arrival time says whether it still counts. A record is
+counted iff arrival <= window.end + grace, event <= arrival + max_future_skew, and no earlier record of the partition
+had already closed its window. The clock is the largest arrival time seen; it decides when a window is published,
+never what is in it. No item's content can change the fate of another's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.types import NO_TIME, EventColumns, Reason
+
+FOREVER_MS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Tumbling:
+    """Windows [start, start + size_ms) aligned to 1970 UTC, from start_ms (a border) up to end_ms (a border)."""
+
+    size_ms: int
+    grace_ms: int
+    max_future_skew_ms: int
+    start_ms: int
+    end_ms: int = FOREVER_MS
+
+    def floor(self, time_ms: int) -> int:
+        """The last border at or before a time."""
+        return time_ms - time_ms % self.size_ms
+
+    def due_through(self, clock_ms: int) -> int:
+        """The end of the last window with end + grace < clock; at most end_ms."""
+        return min(self.floor(clock_ms - self.grace_ms - 1), self.end_ms)
+
+    def last_border(self, clock_ms: int) -> int:
+        """The end of the last window that a record up to this clock may belong to; at most end_ms."""
+        return min(self.floor(clock_ms + self.max_future_skew_ms) + self.size_ms, self.end_ms)
+
+    def clocks(self, columns: EventColumns, clock_ms: int) -> NDArray[np.int64]:
+        """Shape (n,): the clock of the partition at each row, that row's own arrival included."""
+        if not len(columns.arrival_ms):
+            return columns.arrival_ms
+        clocks = np.maximum.accumulate(columns.arrival_ms)
+        return clocks if clocks[0] >= clock_ms else np.maximum(clocks, clock_ms)
+
+    def judge(
+        self, columns: EventColumns, clocks: NDArray[np.int64], closed_through_ms: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """(reasons, window starts), shape (n,) each: the extractor's reasons, completed by what time decides."""
+        event = columns.event_ms
+        starts = event - event % self.size_ms
+        if self._none_to_judge(columns, starts, clocks, closed_through_ms):
+            return columns.reasons, starts
+        reasons = columns.reasons.copy()
+        for reason, applies in (
+            (Reason.TIME_MISSING, columns.arrival_ms == NO_TIME),
+            (Reason.FUTURE, event > columns.arrival_ms + self.max_future_skew_ms),
+            (Reason.BEFORE_START, starts < self.start_ms),
+            (Reason.AFTER_EPOCH, starts >= self.end_ms),
+            (Reason.LATE, (starts < closed_through_ms) | (starts + (self.size_ms + self.grace_ms) < clocks)),
+        ):
+            if applies.any():
+                reasons[applies & (reasons == Reason.OK)] = reason
+        return reasons, starts
+
+    def _none_to_judge(
+        self, columns: EventColumns, starts: NDArray[np.int64], clocks: NDArray[np.int64], closed_through_ms: int
+    ) -> bool:
+        """Whether the extremes of a batch show that none of the rules can apply to any of its rows."""
+        if not len(starts):
+            return True
+        first, arrival = int(starts.min()), columns.arrival_ms
+        return (
+            first >= max(self.start_ms, closed_through_ms, 0)
+            and first + self.size_ms + self.grace_ms >= int(clocks[-1])
+            and int(starts.max()) < self.end_ms
+            and int(arrival.min()) > NO_TIME
+            and (arrival is columns.event_ms or int((columns.event_ms - arrival).max()) <= self.max_future_skew_ms)
+        )
