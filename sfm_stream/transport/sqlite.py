@@ -90,15 +90,6 @@ class LogReader:
         )
         return [StoredRecord(*row) for row in rows]
 
-    def topics(self) -> list[str]:
-        """Names of the topics with at least one record, sorted."""
-        found: list[str] = []
-        while rows := self._rows("SELECT min(topic) FROM records WHERE topic > ?", (found[-1] if found else "",)):
-            if rows[0][0] is None:
-                break
-            found.append(rows[0][0])
-        return found
-
     def partitions(self, topic: str) -> list[int]:
         """Partitions of a topic with at least one record, sorted."""
         found: list[int] = []

@@ -1,0 +1,191 @@
+"""The ingest worker: record batches in, committed releases out. It owns what is secret and nothing else.
+
+One worker drives one transport. For each assigned partition it holds an extractor and a counter; a lost partition
+takes both with it, and the next owner replays from the committed offset.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sfm_stream.app.drive import drain, perform
+from sfm_stream.config import Config
+from sfm_stream.errors import StateError
+from sfm_stream.pipeline.counter import WindowCounter
+from sfm_stream.pipeline.extract import PythonExtractor
+from sfm_stream.pipeline.plan import CountingPlan, DeclaredKeys
+from sfm_stream.pipeline.state import decode_state, drawn_through_ms, require_continuation
+from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
+from sfm_stream.transport.base import Transport
+from sfm_stream.types import NO_TIME, Assigned, EventColumns, InputEnd, PartitionState, Reason, RecordBatch, Revoked
+from sfm_stream.windows.keys import KeyTable
+from sfm_stream.windows.tumbling import FOREVER_MS
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """What this process did, for the operator's eyes: exact numbers, outside the guarantee."""
+
+    read: int = 0
+    counted: int = 0
+    dropped: Counter[Reason] = field(default_factory=Counter)
+    releases: int = 0
+    open_windows: int = 0
+    start_ms: int | None = None
+    closed_through_ms: int | None = None
+
+
+@dataclass(slots=True)
+class _Partition:
+    """One assigned partition; the counter exists once the first window border is known."""
+
+    number: int
+    latest_ms: int
+    keys: KeyTable
+    extractor: PythonExtractor
+    counter: WindowCounter | None = None
+
+
+class IngestWorker:
+    """Counts an input until it ends. first_latest_ms: upper end of plausible event times where none is stored yet.
+
+    end_ms: last border of this epoch, where a later epoch has begun.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        transport: Transport,
+        first_latest_ms: int,
+        end_ms: int = FOREVER_MS,
+        coins: Coins = SYSTEM_COINS,
+    ) -> None:
+        self._config, self._transport, self._coins = config, transport, coins
+        self._first_latest_ms, self._end_ms = first_latest_ms, end_ms
+        self._partitions: dict[int, _Partition] = {}
+        self._ended: set[int] = set()
+        self.report = IngestReport()
+
+    @property
+    def ended(self) -> bool:
+        """Every assigned partition has reached the end of its input, and all that was due is committed."""
+        return bool(self._partitions) and self._ended >= set(self._partitions)
+
+    def tick(self, stopping: Callable[[], bool] = lambda: False) -> None:
+        """One turn: poll, count, commit what is due. Between two commits it looks whether to stop."""
+        for event in self._transport.poll():
+            if isinstance(event, Assigned):
+                self._assign(event)
+            elif isinstance(event, Revoked):
+                self._partitions.pop(event.partition, None)
+            elif isinstance(event, InputEnd):
+                self._end(self._partitions[event.partition], event.complete, stopping)
+            else:
+                self._count(self._partitions[event.partition], event, stopping)
+
+    def checkpoint(self) -> None:
+        """Commit how far replay may begin, where it moved. Nothing partial is ever published."""
+        for partition in self._partitions.values():
+            counter = partition.counter
+            if counter is not None and (step := counter.checkpoint()) is not None:
+                perform(self._transport, counter, step)
+        self._account()
+
+    def _assign(self, event: Assigned) -> None:
+        config, declared = self._config, self._config.keys
+        state = decode_state(event.committed) if event.committed else None
+        keys = KeyTable(declared.effective if isinstance(declared, DeclaredKeys) else None)
+        latest = state.latest_ms if state else self._first_latest_ms
+        extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
+        partition = self._partitions[event.partition] = _Partition(event.partition, latest, keys, extractor)
+        start = config.settings.window.start
+        if state is not None:
+            plan = self._plan(state.start_ms)
+            if start is not None and start != state.start_ms:
+                plan = self._plan(start)
+            require_continuation(state, plan, config.settings.input.path, event.partition)
+            partition.counter = WindowCounter(plan, event.partition, state, keys, self._coins)
+            self._transport.seek(event.partition, state.offset)
+        elif start is not None:
+            self._begin(partition, start, 0)
+
+    def _begin(self, partition: _Partition, start_ms: int, offset: int) -> None:
+        """First start of this epoch: its first window border is fixed now, and kept with every commit."""
+        plan = self._plan(start_ms)
+        state = PartitionState(
+            fingerprint=plan.fingerprint,
+            partitions=plan.partitions,
+            source=self._config.settings.input.path,
+            window_ms=plan.windows.size_ms,
+            start_ms=start_ms,
+            latest_ms=partition.latest_ms,
+            closed_through_ms=start_ms,
+            clock_ms=NO_TIME,
+            offset=offset,
+        )
+        partition.counter = WindowCounter(plan, partition.number, state, partition.keys, self._coins)
+
+    def _plan(self, start_ms: int) -> CountingPlan:
+        return self._config.plan(self._transport.partitions, start_ms, self._end_ms)
+
+    def _count(self, partition: _Partition, batch: RecordBatch, stopping: Callable[[], bool]) -> None:
+        self._ended.discard(partition.number)
+        columns = partition.extractor.columns([batch])
+        self.report.read += len(columns.offsets)
+        if partition.counter is None and not self._found_start(partition, columns):
+            self.report.dropped.update(Reason(int(code)) for code in columns.reasons)
+            return
+        counter = partition.counter
+        assert counter is not None
+        dropped = counter.add(columns)
+        self.report.dropped.update(dropped.counts)
+        self.report.counted += len(columns.offsets) - len(dropped.offsets)
+        self._drain(counter, stopping)
+
+    def _found_start(self, partition: _Partition, columns: EventColumns) -> bool:
+        """Take the first clock of the input, less the grace, as the beginning where none is configured."""
+        timed = columns.arrival_ms[columns.arrival_ms != NO_TIME]
+        if not len(timed):
+            return False
+        window = self._config.settings.window
+        first = max(0, int(timed[0]) - window.grace)
+        self._begin(partition, first - first % window.size, int(columns.offsets[0]) if len(columns.offsets) else 0)
+        return True
+
+    def _end(self, partition: _Partition, complete: bool, stopping: Callable[[], bool]) -> None:
+        counter = partition.counter
+        if counter is not None:
+            if complete:
+                counter.finish()
+            self._drain(counter, stopping)
+        self._ended.add(partition.number)
+
+    def _drain(self, counter: WindowCounter, stopping: Callable[[], bool]) -> None:
+        self.report.releases += drain(self._transport, counter, stopping, releases_only=True)
+
+    def _account(self) -> None:
+        counters = [p.counter for p in self._partitions.values() if p.counter is not None]
+        report = self.report
+        report.open_windows = sum(len(counter.store.starts()) for counter in counters)
+        report.start_ms = min((counter.state.start_ms for counter in counters), default=None)
+        report.closed_through_ms = min((counter.state.closed_through_ms for counter in counters), default=None)
+
+
+def require_epoch_start(config: Config, others: dict[int, PartitionState]) -> int:
+    """Where this epoch must end (FOREVER_MS unless a later one began), after checking where it begins.
+
+    others: state of every other epoch of the pipeline. Raises StateError with the remedy.
+    """
+    epoch, start = config.settings.pipeline.epoch, config.settings.window.start
+    for number, state in sorted(others.items()):
+        if number > epoch:
+            return state.start_ms
+        drawn = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
+        if start is None or start < drawn or start % state.window_ms:
+            raise StateError(
+                f"epoch {epoch} of pipeline {config.settings.pipeline.id} follows epoch {number}: set window.start to a "
+                f"border of its windows ({state.window_ms} ms) not before {drawn} ms, up to which it has released"
+            )
+    return FOREVER_MS

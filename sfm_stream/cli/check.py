@@ -1,0 +1,77 @@
+"""`sfm-stream check`: would this configuration run, and what does extraction make of the data?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from sfm_stream.app.sample import Sample, sample
+from sfm_stream.cli.config import describe
+from sfm_stream.cli.output import console, echo_json, instant
+from sfm_stream.config import STDIN, Config, load_config
+from sfm_stream.types import Reason
+
+SHOWN = 10
+
+
+@click.command()
+@click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--records", type=click.IntRange(1), default=1000, show_default=True, help="Records to look at.")
+@click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
+def check(config: Path, records: int, as_json: bool) -> None:
+    """Validate CONFIG, read the beginning of its input without counting it, and show what would be counted.
+
+    Keys and items are shown as short digests under a key made for this one call: equal ones look equal, and nothing
+    can be looked up. Exit code 4 where no record of the sample could be counted.
+    """
+    loaded = load_config(config)
+    found = None if loaded.settings.input.path == STDIN else sample(loaded, records)
+    if as_json:
+        echo_json({"valid": True, "sample": None if found is None else _as_json(found), "statement": describe(loaded)})
+    else:
+        _say(loaded, found)
+    if found is not None and found.reasons and not found.reasons[Reason.OK]:
+        raise click.exceptions.Exit(4)
+
+
+def _say(loaded: Config, found: Sample | None) -> None:
+    click.echo(f"configuration is valid, fingerprint {loaded.fingerprint(1)}\n")
+    click.echo(describe(loaded) + "\n")
+    if found is None:
+        click.echo("the input is standard input; it is left alone")
+        return
+    table = Table("offset", "event time (UTC)", "key", "item cell", "outcome", box=None, pad_edge=False)
+    for row in found.rows[:SHOWN]:
+        table.add_row(
+            str(row.offset),
+            "" if row.event_ms is None else instant(row.event_ms),
+            row.key or "",
+            row.cell or "",
+            row.reason.name.lower(),
+        )
+    console().print(table)
+    total = sum(found.reasons.values())
+    click.echo(f"\n{total:,} records looked at: " + ", ".join(_counts(found.reasons)))
+
+
+def _counts(reasons: Counter[Reason]) -> list[str]:
+    return [f"{reason.name.lower()} {count:,}" for reason, count in sorted(reasons.items())]
+
+
+def _as_json(found: Sample) -> dict[str, object]:
+    return {
+        "records": [
+            {
+                "offset": row.offset,
+                "event_time": None if row.event_ms is None else instant(row.event_ms),
+                "key": row.key,
+                "item_cell": row.cell,
+                "outcome": row.reason.name.lower(),
+            }
+            for row in found.rows[:SHOWN]
+        ],
+        "outcomes": {reason.name.lower(): count for reason, count in sorted(found.reasons.items())},
+    }

@@ -1,0 +1,50 @@
+"""`sfm-stream config show`: the configuration as it will run, and its privacy statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfm_stream.cli.output import echo_json
+from sfm_stream.config import Config, load_config
+from sfm_stream.privacy.statement import statement
+
+
+@click.group()
+def config() -> None:
+    """Look at a configuration."""
+
+
+@config.command()
+@click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--statement", "only_statement", is_flag=True, help="The privacy statement alone.")
+@click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
+def show(config: Path, only_statement: bool, as_json: bool) -> None:
+    """Every setting with its default filled in, the cost of a day, and the privacy statement."""
+    loaded = load_config(config)
+    words = describe(loaded)
+    if as_json:
+        echo_json({"settings": _plain(loaded), "fingerprint": loaded.fingerprint(1), "statement": words})
+    elif only_statement:
+        click.echo(words)
+    else:
+        for table, settings in _plain(loaded).items():
+            click.echo(f"[{table}]")
+            for name, value in settings.items():
+                click.echo(f"{name} = {value}")
+            click.echo()
+        click.echo(words)
+
+
+def describe(config: Config) -> str:
+    """The privacy statement of a configuration."""
+    settings = config.settings
+    return statement(settings.pipeline.id, config.unit, config.keys, config.budget, settings.window.size)
+
+
+def _plain(config: Config) -> dict[str, dict[str, Any]]:
+    """Settings as JSON values. No setting holds a secret: a hash key is a file, and only its path is shown."""
+    plain: dict[str, dict[str, Any]] = config.settings.model_dump(mode="json")
+    return plain

@@ -1,0 +1,127 @@
+"""`sfm-stream inspect`: published records, decoded."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from sfm_stream.cli.output import WIDE, console, echo_json, instant, key_json, key_text
+from sfm_stream.privacy.epsilon import epsilon_of
+from sfm_stream.sketch.codec import CloseMarker, Release, WireRecord, decode
+from sfm_stream.sketch.keys import decode_key
+from sfm_stream.transport.sqlite import SqliteLog
+from sfm_stream.types import ROLLUPS, SKETCHES
+
+SQLITE_MAGIC = b"SQLite format 3\x00"
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--topic", type=click.Choice([SKETCHES, ROLLUPS]), default=SKETCHES, show_default=True)
+@click.option("--pipeline", help="Only records of this pipeline.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="First offset.")
+@click.option("--limit", type=click.IntRange(1), help="At most so many records.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document a record, bitmaps in base64.")
+def inspect(source: Path, topic: str, pipeline: str | None, offset: int, limit: int | None, as_json: bool) -> None:
+    """Decode the records in SOURCE: the output file of a pipeline, or a file with the bytes of one record."""
+    table = Table("offset", "kind", "pipeline", "key", "from (UTC)", "to", "content", box=None, pad_edge=False)
+    for shown, (at, record) in enumerate(_records(source, topic, pipeline, offset)):
+        if limit is not None and shown >= limit:
+            break
+        if as_json:
+            echo_json({"offset": at, **_as_json(record)})
+        else:
+            table.add_row(str(at), *_cells(record))
+    if not as_json:
+        console().print(table, width=max(WIDE, console().width))
+
+
+def _records(source: Path, topic: str, pipeline: str | None, offset: int) -> Iterator[tuple[int, WireRecord]]:
+    with source.open("rb") as head:
+        is_log = head.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    if not is_log:
+        yield 0, decode(source.read_bytes())
+        return
+    reader = SqliteLog.open_reader(str(source))
+    try:
+        for stored in reader.read(topic, offset=offset):
+            record = decode(stored.value)
+            if pipeline is None or record.pipeline == pipeline:
+                yield stored.offset, record
+    finally:
+        reader.close()
+
+
+def _cells(record: WireRecord) -> tuple[str, ...]:
+    name = f"{record.pipeline} epoch {record.epoch}"
+    if isinstance(record, CloseMarker):
+        return "marker", name, "", instant(record.start_ms), instant(record.through_ms), "closed"
+    times = instant(record.window.start_ms), instant(record.window.end_ms)
+    key = key_text(decode_key(record.key))
+    if isinstance(record, Release):
+        content = (
+            f"{record.sketch.shape} epsilon {epsilon_of(record.sketch.k):.6g}, ones {int(record.sketch.ones().sum())}"
+        )
+        return "release", name, key, *times, content
+    content = f"{record.released} of {record.windows} windows, estimate {record.value:.6g}, revision {record.revision}"
+    return record.grain, name, key, *times, content + ("" if record.complete else ", not complete")
+
+
+def _as_json(record: WireRecord) -> dict[str, object]:
+    """Every field of a record. The epsilon is printed of releases only: of a merge it would be no privacy parameter."""
+    common = {
+        "pipeline": record.pipeline,
+        "epoch": record.epoch,
+        "partition": record.partition,
+        "partitions": record.partitions,
+    }
+    if isinstance(record, CloseMarker):
+        return {
+            "kind": "marker",
+            **common,
+            "from": instant(record.start_ms),
+            "to": instant(record.through_ms),
+            "window_ms": record.window_ms,
+            "fingerprint": record.fingerprint,
+        }
+    common |= {
+        "key": key_json(decode_key(record.key)),
+        "from": instant(record.window.start_ms),
+        "to": instant(record.window.end_ms),
+        "unit": record.unit,
+    }
+    if isinstance(record, Release):
+        sketch = record.sketch
+        return {
+            "kind": "release",
+            **common,
+            "release_id": record.release_id.hex(),
+            "buckets": sketch.shape.buckets,
+            "levels": sketch.shape.levels,
+            "k": sketch.k,
+            "epsilon": epsilon_of(sketch.k),
+            "hash": sketch.hash,
+            "bits": base64.b64encode(sketch.bits).decode(),
+        }
+    return {
+        "kind": record.grain,
+        **common,
+        "zone": record.zone,
+        "released": record.released,
+        "windows": record.windows,
+        "complete": record.complete,
+        "revision": record.revision,
+        "buckets": record.tally.shape.buckets,
+        "levels": record.tally.shape.levels,
+        "k": record.tally.k,
+        "hash": record.tally.hash,
+        "ones_by_level": record.tally.counts.sum(axis=1).tolist(),
+        "merged_k": record.merged.k,
+        "merged": base64.b64encode(record.merged.bits).decode(),
+        "estimate": record.value,
+        "status": record.status,
+    }

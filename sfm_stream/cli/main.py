@@ -1,0 +1,51 @@
+"""The command line. Each command has a module of its own; errors become one clear line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from sfm_stream.cli.check import check
+from sfm_stream.cli.config import config
+from sfm_stream.cli.estimate import estimate
+from sfm_stream.cli.generate import generate
+from sfm_stream.cli.inspect import inspect
+from sfm_stream.cli.run import run
+from sfm_stream.errors import ConfigError, SfmStreamError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="sfm-stream")
+def cli() -> None:
+    """Count distinct users for each key of a stream, privately.
+
+    Exit codes: 0 done; 1 an error; 2 wrong usage; 3 the configuration must not run; 4 state, input and configuration
+    do not fit together, or a limit is reached: nothing more was published; 5 no entropy; 6 a second payload for a
+    known release: a privacy incident; 130, 143 stopped by a signal, nothing lost.
+    """
+
+
+for command in (run, estimate, inspect, check, config, generate):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Entry point of the `sfm-stream` command."""
+    try:
+        code = cli(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except SfmStreamError as error:
+        problems = error.problems if isinstance(error, ConfigError) else (str(error),)
+        for problem in problems:
+            click.echo(f"error: {problem}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader of our output has gone; Python would complain about it once more on the way out.
+        sys.stderr.close()
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,86 @@
+"""`sfm-stream run`: read the input to its end, release every window that is due, roll up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sfm_stream.app.runner import RunReport, Stop, run_to_end
+from sfm_stream.app.wiring import embedded
+from sfm_stream.cli.output import echo_json, instant
+from sfm_stream.config import load_config
+from sfm_stream.errors import ConflictError
+from sfm_stream.transport.lines import LineInput
+
+
+@click.command()
+@click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
+def run(config: Path, as_json: bool) -> None:
+    """Count CONFIG's input and publish into its output file. Run it again at any time: it goes on where it stopped."""
+    settings = load_config(config)
+    with embedded(settings) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
+        report = run_to_end(work, settings.settings.rollup.deadline, stopping, progress)
+    if as_json:
+        echo_json(_as_json(report))
+    else:
+        _say(report, settings.output_path)
+    if report.conflicts:
+        raise ConflictError(
+            f"{len(report.conflicts)} releases have a second, different payload: a privacy incident. Ids: "
+            + ", ".join(report.conflicts[:5])
+        )
+    if report.stopped:
+        raise click.exceptions.Exit(128 + report.stopped)
+
+
+@contextmanager
+def _progress(lines: LineInput) -> Iterator[Callable[[], None]]:
+    """A bar over the bytes of the input on a terminal, nothing elsewhere."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("counting", total=lines.size())
+        yield lambda: bar.update(task, completed=lines.position())
+
+
+def _as_json(report: RunReport) -> dict[str, object]:
+    ingest = report.ingest
+    return {
+        "read": ingest.read,
+        "counted": ingest.counted,
+        "dropped": {reason.name.lower(): count for reason, count in sorted(ingest.dropped.items()) if count},
+        "releases": ingest.releases,
+        "rollups": report.rollups,
+        "open_windows": ingest.open_windows,
+        "closed_through": None if ingest.closed_through_ms is None else instant(ingest.closed_through_ms),
+        "duplicates": report.seen["duplicate"] + report.seen["already_final"],
+        "conflicts": len(report.conflicts),
+        "stopped_by_signal": report.stopped or None,
+    }
+
+
+def _say(report: RunReport, output: Path) -> None:
+    ingest = report.ingest
+    click.echo(f"read {ingest.read:,} records, counted {ingest.counted:,}, dropped {sum(ingest.dropped.values()):,}")
+    for reason, count in sorted(ingest.dropped.items()):
+        if count:
+            click.echo(f"  {reason.name.lower()}: {count:,}")
+    click.echo(f"published {ingest.releases:,} releases and {report.rollups:,} roll-ups into {output}")
+    if ingest.closed_through_ms is not None:
+        click.echo(f"windows are closed up to {instant(ingest.closed_through_ms)}")
+    if ingest.open_windows:
+        click.echo(
+            f"{ingest.open_windows} windows are still open: they close as later records arrive, or at the end of an "
+            "input that is declared complete (input.complete = true)"
+        )
+    if report.stopped:
+        click.echo("stopped by a signal; run it again to go on")

@@ -1,0 +1,70 @@
+"""Runs one configuration with coins that never flip, and dies by SIGKILL where it is told to.
+
+    python kill_worker.py CONFIG POINT COUNT
+
+POINT: never; draw (after the COUNT-th draw of coins); before-commit, after-commit (around the COUNT-th transaction,
+of ingest and roll-up together); bytes (once the input has been read to position COUNT).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from support.embedded_runs import NoFlips, run_here
+
+from sfm_stream.app import wiring
+from sfm_stream.transport.lines import LineInput
+from sfm_stream.transport.sqlite import SqliteLog
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingCoins(NoFlips):
+    def __init__(self, point: str, count: int) -> None:
+        self.left = count if point == "draw" else -1
+
+    def digits(self, count):
+        drawn = super().digits(count)
+        self.left -= 1
+        if self.left == 0:
+            die()
+        return drawn
+
+
+def plant(point: str, count: int) -> None:
+    """Put the death into the seams of the real classes."""
+    append, read, left = SqliteLog.append, LineInput.read, [count]
+
+    def dying_append(self, worker, step):
+        left[0] -= 1
+        if left[0] == 0 and point == "before-commit":
+            die()
+        done = append(self, worker, step)
+        if left[0] == 0 and point == "after-commit":
+            die()
+        return done
+
+    def dying_read(self, partition):
+        batch = read(self, partition)
+        if getattr(batch, "next_offset", 0) >= count:
+            die()
+        return batch
+
+    # Small chunks, so that a death can come between any two of many batches.
+    wiring.LineInput = partial(LineInput, chunk_bytes=8192)  # type: ignore[assignment,misc]
+    if point in ("before-commit", "after-commit"):
+        SqliteLog.append = dying_append  # type: ignore[method-assign]
+    if point == "bytes":
+        LineInput.read = dying_read  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    path, where, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    plant(where, after)
+    run_here(path, DyingCoins(where, after))

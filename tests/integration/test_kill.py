@@ -1,0 +1,108 @@
+"""kill -9 at failpoints and at random bytes of the input: after the re-run every release exists once, and is right.
+
+The coins are a tape on which nothing flips, so that a release shows its raw cells and "equals what an unkilled run
+counts" means equal bytes. The points are drawn from a fixed seed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.embedded_runs import HOUR_MS, START_MS, payloads, releases, rollups, write_config
+
+WORKER = Path(__file__).with_name("kill_worker.py")
+EVENTS = 6000
+SETTINGS = {
+    "declared": {"keys": "declared", "privacy": 'declared = ["p0", "p1", "p2", "never"]'},
+    "presence": {"keys": "presence_is_public"},
+    # Chunks of one release each: a window is committed in several transactions.
+    "chunked": {"keys": "presence_is_public", "max_transaction_bytes": 1 << 16, "buckets": 8192, "levels": 48},
+}
+
+
+def make(folder: Path, **settings: object) -> Path:
+    """Two and a half hours of three pages with disorder, late records and a page that is never seen."""
+    rng = random.Random(7)
+    folder.mkdir()
+    lines = []
+    for number in range(EVENTS):
+        at = START_MS + number * (5 * HOUR_MS // 2) // EVENTS - rng.choice([0, 0, 0, 60_000, 1_200_000])
+        event = {"page": f"p{rng.randrange(3)}", "user": f"u{rng.randrange(900)}", "at": max(at, START_MS)}
+        lines.append(json.dumps(event) if rng.random() > 0.01 else "{broken")
+    (folder / "in.jsonl").write_text("\n".join(lines) + "\n")
+    return write_config(folder, **settings)
+
+
+def work(config: Path, point: str = "never", count: int = 0) -> int:
+    env = os.environ | {"PYTHONPATH": str(WORKER.parent.parent)}
+    call = [sys.executable, str(WORKER), str(config), point, str(count)]
+    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode
+
+
+def newest_rollups(output: Path) -> dict[tuple[object, ...], object]:
+    newest: dict[tuple[object, ...], object] = {}
+    for record in rollups(output):
+        place = (record.grain, record.window, record.key)
+        known = newest.get(place)
+        assert known is None or known.revision < record.revision or known == record
+        newest[place] = record
+    return newest
+
+
+@pytest.fixture(scope="module", params=sorted(SETTINGS))
+def unkilled(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param) / "whole"
+    config = make(folder, **SETTINGS[request.param])
+    assert work(config) == 0
+    return SETTINGS[request.param], folder
+
+
+def check(killed: Path, whole: Path) -> None:
+    got, want = releases(killed / "out.sqlite"), releases(whole / "out.sqlite")
+    ids = [release.release_id for release in got]
+    assert len(ids) == len(set(ids)), "a release was published twice"
+    assert {r.release_id: r for r in got} == {r.release_id: r for r in want}
+    assert newest_rollups(killed / "out.sqlite") == newest_rollups(whole / "out.sqlite")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kills_at_random_points_change_nothing(unkilled, tmp_path, seed):
+    settings, whole = unkilled
+    rng = random.Random(seed)
+    config = make(tmp_path / "killed", **settings)
+    size = (tmp_path / "killed" / "in.jsonl").stat().st_size
+    deaths = 0
+    for _ in range(5):
+        point = rng.choice(["draw", "before-commit", "after-commit", "bytes"])
+        count = rng.randrange(1, size) if point == "bytes" else rng.randrange(1, 12)
+        deaths += work(config, point, count) != 0
+    assert deaths >= 2, "a test in which nothing dies says nothing"
+    assert work(config) == 0
+    check(tmp_path / "killed", whole)
+
+
+@pytest.mark.parametrize("point", ["draw", "before-commit", "after-commit"])
+def test_a_kill_at_each_failpoint_in_turn_changes_nothing(unkilled, tmp_path, point):
+    """The first, second, third .. transaction or draw of each fresh process is its last."""
+    settings, whole = unkilled
+    config = make(tmp_path / "killed", **settings)
+    deaths = sum(work(config, point, count) != 0 for count in (1, 2, 3, 5))
+    assert deaths >= 2
+    assert work(config) == 0
+    check(tmp_path / "killed", whole)
+
+
+def test_a_second_run_publishes_nothing(unkilled):
+    _, whole = unkilled
+    before = [payloads(whole / "out.sqlite", topic) for topic in ("sketches", "rollups")]
+    assert work(whole / "app.toml") == 0
+    assert [payloads(whole / "out.sqlite", topic) for topic in ("sketches", "rollups")] == before

@@ -1,0 +1,134 @@
+"""Small pipelines over files, for tests: write a configuration, run it, read what it published."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.app.runner import RunReport, Stop, run_to_end
+from sfm_stream.app.wiring import embedded
+from sfm_stream.config import load_config
+from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
+from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode
+from sfm_stream.transport.sqlite import SqliteLog
+from sfm_stream.types import ROLLUPS, SKETCHES
+
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+START_MS = 1_767_225_600_000
+"""2026-01-01T00:00:00Z."""
+
+CONFIG = """
+[pipeline]
+id = "{id}"
+epoch = {epoch}
+[input]
+path = "{input}"
+complete = {complete}
+[event]
+key = {key}
+item = "user"
+time = "at"
+time_unit = "ms"
+latest = 2026-12-31T00:00:00Z
+[window]
+size = "{size}"
+grace = "{grace}"
+start = {start}
+[sketch]
+buckets = {buckets}
+levels = {levels}
+[privacy]
+epsilon = {epsilon}
+keys = "{keys}"
+{privacy}
+max_epsilon_per_item_day = 10000
+[rollup]
+zone = "{zone}"
+[output]
+path = "{output}"
+[limits]
+max_transaction_bytes = {max_transaction_bytes}
+{limits}
+"""
+
+DEFAULTS: dict[str, object] = {
+    "id": "views",
+    "epoch": 1,
+    "input": "in.jsonl",
+    "complete": "true",
+    "key": '"page"',
+    "size": "15m",
+    "grace": "5m",
+    "start": "2026-01-01T00:00:00Z",
+    "buckets": 64,
+    "levels": 16,
+    "epsilon": 4,
+    "keys": "presence_is_public",
+    "privacy": "",
+    "zone": "UTC",
+    "output": "out.sqlite",
+    "max_transaction_bytes": 8 << 20,
+    "limits": "",
+}
+
+
+class NoFlips:
+    """A tape of largest digits: no coin ever comes up, so a release shows the raw cells. For tests only."""
+
+    def digits(self, count: int) -> NDArray[np.uint8]:
+        return np.full(count, 255, np.uint8)
+
+
+def write_config(folder: Path, name: str = "app.toml", **settings: object) -> Path:
+    """A configuration file in the folder; settings override DEFAULTS."""
+    path = folder / name
+    path.write_text(CONFIG.format(**(DEFAULTS | settings)))
+    return path
+
+
+def write_events(path: Path, events: Iterable[dict[str, object]]) -> None:
+    path.write_bytes(b"".join(json.dumps(event).encode() + b"\n" for event in events))
+
+
+def run_here(config: Path, coins: Coins = SYSTEM_COINS) -> RunReport:
+    """Run a configuration to the end of its input, in this process."""
+    loaded = load_config(config)
+    with embedded(loaded, coins) as work:
+        return run_to_end(work, loaded.settings.rollup.deadline, Stop())
+
+
+def command(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run the `sfm-stream` command in a process of its own."""
+    call = [sys.executable, "-m", "sfm_stream.cli", *map(str, arguments)]
+    return subprocess.run(call, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
+
+
+def releases(output: Path) -> list[Release]:
+    """Every committed release, in order of offset, duplicates included."""
+    return [record for record in _records(output, SKETCHES) if isinstance(record, Release)]
+
+
+def markers(output: Path) -> list[CloseMarker]:
+    return [record for record in _records(output, SKETCHES) if isinstance(record, CloseMarker)]
+
+
+def rollups(output: Path) -> list[RollupRecord]:
+    return [record for record in _records(output, ROLLUPS) if isinstance(record, RollupRecord)]
+
+
+def payloads(output: Path, topic: str) -> list[bytes]:
+    reader = SqliteLog.open_reader(str(output))
+    try:
+        return [stored.value for stored in reader.read(topic)]
+    finally:
+        reader.close()
+
+
+def _records(output: Path, topic: str) -> list[object]:
+    return [decode(value) for value in payloads(output, topic)]

@@ -1,0 +1,155 @@
+"""Drive the roll-up of one partition by hand: logs of releases and markers, steps that are lost, restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from sfm_stream.pipeline.rollup import Rollup
+from sfm_stream.pipeline.spans import Calendar
+from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode, encode
+from sfm_stream.sketch.estimate import Estimate, Status
+from sfm_stream.sketch.keys import encode_key
+from sfm_stream.sketch.sfm import GRID, SfmSketch
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.tally import Tally
+from sfm_stream.types import ROLLUPS, Commit, KeyValue, Step, Window
+
+MINUTE_MS, QUARTER_MS, HOUR_MS = 60_000, 900_000, 3_600_000
+DAY_MS = 24 * HOUR_MS
+SHAPE = SketchShape(16, 2)
+K = GRID // 5
+PIPELINE = "views"
+
+
+def at(text: str) -> int:
+    """Milliseconds of a UTC time."""
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def cheap_estimate(source: SfmSketch | Tally) -> Estimate:
+    """A stand-in for the estimator, which is not what these tests are about: the sum of all ones."""
+    total = float(source.counts.sum() if isinstance(source, Tally) else source.ones().sum())
+    return Estimate(total, 1.0, max(0.0, total - 2), total + 2, Status.OK, 0.95, total)
+
+
+def bits_of(seed: int, shape: SketchShape = SHAPE) -> str:
+    """Cells of a sketch in order, as a string of "0" and "1"."""
+    return "".join(np.random.default_rng(seed).choice(["0", "1"], shape.cells))
+
+
+def release(start_ms: int, key: KeyValue = "a", bits: str | None = None, **other: object) -> bytes:
+    """A release as it stands in the topic. other: window_ms, and fields of the record or of its sketch."""
+    window_ms = int(str(other.pop("window_ms", QUARTER_MS)))
+    shape = other.pop("shape", SHAPE)
+    assert isinstance(shape, SketchShape)
+    cells = [digit == "1" for digit in (bits_of(start_ms // MINUTE_MS % 997, shape) if bits is None else bits)]
+    packed = np.packbits(cells, bitorder="little").tobytes()
+    sketch = SfmSketch(shape, int(str(other.pop("k", K))), str(other.pop("hash", "xxh64")), packed)
+    fields = {"pipeline": PIPELINE, "epoch": 1, "partition": 0, "partitions": 1, "unit": "removed"} | other
+    record = Release(window=Window(start_ms, start_ms + window_ms), key=encode_key(key), sketch=sketch, **fields)  # type: ignore[arg-type]
+    return encode(record)
+
+
+def marker(start_ms: int, through_ms: int, window_ms: int = QUARTER_MS, **other: object) -> bytes:
+    fields = {"pipeline": PIPELINE, "epoch": 1, "partition": 0, "partitions": 1, "fingerprint": "ab"} | other
+    return encode(CloseMarker(start_ms=start_ms, through_ms=through_ms, window_ms=window_ms, **fields))  # type: ignore[arg-type]
+
+
+@dataclass
+class Run:
+    """A roll-up, its log of input, what it published and where it stands. Checks what must hold at every commit."""
+
+    calendar: Calendar
+    log: list[bytes]
+    max_bytes: int = 8 << 20
+    rollup: Rollup = field(init=False)
+    commit: Commit | None = None
+    history: list[bytes] = field(default_factory=list)
+    newest: dict[tuple[object, ...], bytes] = field(default_factory=dict)
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """All that was not committed is gone."""
+        self.rollup = Rollup(PIPELINE, 0, self.calendar, self.max_bytes)
+        self.at = self.rollup.restore(self.commit, iter(self.history))
+        assert self.at == (self.commit.offset if self.commit else 0)
+
+    def read(self, count: int | None = None) -> bool:
+        """Add the next records; whether there were any."""
+        upto = len(self.log) if count is None else min(self.at + count, len(self.log))
+        for offset in range(self.at, upto):
+            self.rollup.add(offset, self.log[offset])
+        moved, self.at = upto > self.at, upto
+        return moved
+
+    def take(self, step: Step) -> None:
+        """Commit one step."""
+        for record in step.publish:
+            assert (record.topic, record.partition) == (ROLLUPS, 0)
+            decoded = decode(record.value)
+            assert isinstance(decoded, RollupRecord)
+            assert (record.key, record.timestamp_ms) == (decoded.key, decoded.window.end_ms)
+            self._publish(decoded, record.value)
+        (self.commit,) = step.commit
+        self._require_nothing_passed(self.commit.offset)
+        self.rollup.committed(step)
+
+    def drain(self) -> list[RollupRecord]:
+        """Commit everything that is due; returns what was published."""
+        before = len(self.history)
+        while (step := self.rollup.step()) is not None:
+            assert self.rollup.step() is step
+            self.take(step)
+        return [record for payload in self.history[before:] if isinstance(record := decode(payload), RollupRecord)]
+
+    def checkpoint(self) -> bool:
+        step = self.rollup.checkpoint()
+        if step is not None:
+            assert not step.publish
+            self.take(step)
+        return step is not None
+
+    def finish(self, expire_ms: int | None = None) -> list[RollupRecord]:
+        """Read all, publish all, let spans expire; returns what was published last."""
+        self.read()
+        published = self.drain()
+        if expire_ms is not None:
+            self.rollup.expire(expire_ms)
+            published += self.drain()
+        return published
+
+    def _publish(self, record: RollupRecord, payload: bytes) -> None:
+        place = place_of(record)
+        if place in self.newest:
+            before = decode(self.newest[place])
+            assert isinstance(before, RollupRecord)
+            assert record.revision > before.revision, "a revision went back, or was published twice"
+            assert not before.complete
+        self.newest[place] = payload
+        self.history.append(payload)
+
+    def _require_nothing_passed(self, offset: int) -> None:
+        """Every release before the committed offset is in a published final base record."""
+        for payload in self.log[:offset]:
+            record = decode(payload)
+            if isinstance(record, Release) and record.pipeline == PIPELINE and record.partition == 0:
+                span = self.calendar.span(self.calendar.base, record.window.start_ms)
+                place = (record.epoch, self.calendar.base, span.start_ms, span.end_ms, record.key)
+                known = decode(self.newest[place])
+                assert isinstance(known, RollupRecord) and known.complete
+
+
+def place_of(record: RollupRecord) -> tuple[object, ...]:
+    """What a revision replaces."""
+    return record.epoch, record.grain, record.window.start_ms, record.window.end_ms, record.key
+
+
+def run_of(calendar: Calendar, log: Iterable[bytes], **settings: int) -> Run:
+    return Run(calendar, list(log), **settings)
