@@ -517,6 +517,36 @@ def test_records_of_the_history_that_are_there_twice_are_counted_once():
     assert (day.grain, day.released) == ("day", 1)
 
 
+def test_a_position_older_than_the_history_makes_the_same_records_again():
+    """As when positions come back from a backup: hours that are made again must not be in their day twice."""
+    run = run_of(UTC, [*windows(0), closed(0, 4), *windows(4), closed(4, 8)])
+    run.read(2)
+    run.drain()
+    older = run.commit
+    run.finish()
+    whole = run_of(UTC, [*run.log, closed(8, 96)])
+    whole.finish()
+    again = Rollup("views", 0, UTC)
+    made = []
+    for offset in range(again.restore(older, run.history), len(whole.log)):
+        again.add(offset, whole.log[offset])
+    while (step := again.step()) is not None:
+        made += [record.value for record in step.publish]
+        again.committed(step)
+    assert made == whole.history[1:]
+
+
+def test_what_is_published_does_not_expire_while_it_is_read_again():
+    """An epoch that is still open holds replay back, so that hours of the next one are met again."""
+    run = run_of(UTC, [*windows(0), closed(0, 1), *windows(4, epoch=2), closed(4, 8, epoch=2)])
+    assert [(r.epoch, r.complete) for r in run.finish()] == [(2, True)]
+    run.restart()
+    run.read(3)
+    run.rollup.expire(T0 + 2 * HOUR_MS)
+    assert [(r.epoch, r.complete) for r in run.drain()] == [(1, False)]
+    assert run.rollup.seen.already_final == 1
+
+
 def test_the_first_start_reads_from_the_beginning():
     assert Rollup("views", 0, UTC).restore(None, ()) == 0
     assert Rollup("views", 0, UTC).recalls(T0) is False
