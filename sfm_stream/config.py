@@ -16,20 +16,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from sfm_stream.pipeline.event_format import MAX_TIME_MS, EventFormat
 
 from sfm_stream.errors import ConfigError, SfmStreamError
-from sfm_stream.pipeline.plan import (
-    CountingPlan,
-    DeclaredKeys,
-    KeyRule,
-    Limits,
-    PresenceIsPublic,
-    SelectedKeys,
-)
+from sfm_stream.pipeline.event_format import MAX_TIME_MS, EventFormat
+from sfm_stream.pipeline.plan import CountingPlan, Limits
 from sfm_stream.pipeline.spans import HOUR_MS, Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
 from sfm_stream.privacy.epsilon import flip_threshold, parse_epsilon
+from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.selection import parse_delta, selection_table
 from sfm_stream.settings import KeyEntry, Settings
 from sfm_stream.sketch.hashing import XXH64, ItemHash, keyed_blake2b

@@ -15,9 +15,10 @@ from sfm_stream.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counter import WindowCounter
 from sfm_stream.pipeline.extract import PythonExtractor
-from sfm_stream.pipeline.plan import CountingPlan, DeclaredKeys
+from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.pipeline.state import decode_state, drawn_through_ms, require_continuation
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
+from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.base import Transport
 from sfm_stream.types import NO_TIME, Assigned, EventColumns, InputEnd, PartitionState, Reason, RecordBatch, Revoked
 from sfm_stream.windows.keys import KeyTable
@@ -185,7 +186,7 @@ def require_epoch_start(config: Config, others: dict[int, PartitionState]) -> in
         drawn = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
         if start is None or start < drawn or start % state.window_ms:
             raise StateError(
-                f"epoch {epoch} of pipeline {config.settings.pipeline.id} follows epoch {number}: set window.start to a "
-                f"border of its windows ({state.window_ms} ms) not before {drawn} ms, up to which it has released"
+                f"epoch {epoch} of pipeline {config.settings.pipeline.id} follows epoch {number}: set window.start to "
+                f"a border of its windows ({state.window_ms} ms) not before {drawn} ms, up to which it has released"
             )
     return FOREVER_MS

@@ -53,7 +53,11 @@ class RollupWorker:
 
     def _assign(self, event: Assigned) -> None:
         rollup = Rollup(self._pipeline, event.partition, self._calendar, self._max_bytes)
-        past = (record.value for record in self._history.read(ROLLUPS, event.partition))
+        past = (
+            record.value
+            for record in self._history.read(ROLLUPS, event.partition)
+            if rollup.recalls(record.timestamp_ms)
+        )
         self._partitions[event.partition] = rollup
         self._transport.seek(event.partition, rollup.restore(event.committed, past))
 

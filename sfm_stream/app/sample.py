@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sfm_stream.clock import now_ms
 from sfm_stream.config import Config
 from sfm_stream.pipeline.extract import PythonExtractor
-from sfm_stream.pipeline.plan import DeclaredKeys
 from sfm_stream.privacy.coins import SYSTEM_COINS
+from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.keys import encode_key
 from sfm_stream.transport.lines import LineInput
 from sfm_stream.types import NO_TIME, InputEnd, Reason

@@ -22,7 +22,7 @@ from sfm_stream.types import KeyPart, Window
 @click.option(
     "--by",
     type=click.Choice(["range", "window", "quarter", "hour", "day"]),
-    help="One row for the whole span (default with --from and --to), or one for each window, hour or day (default day).",
+    help="One row for the whole span (default with --from and --to), or one a window, hour or day (default day).",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document for each row.")
 def estimate(

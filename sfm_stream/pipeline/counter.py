@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.plan import CountingPlan, DeclaredKeys
+from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.pipeline.publish import Publisher
 from sfm_stream.pipeline.state import declared_digest, drawn_through_ms, encode_state
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
+from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.types import (
+    NO_TIME,
     Commit,
     Dropped,
     EventColumns,
@@ -91,7 +93,7 @@ class WindowCounter:
 
     def finish(self) -> None:
         """The input is complete: every window that a record up to the clock may belong to is due."""
-        if self._clock_ms >= self.state.start_ms:
+        if self._clock_ms != NO_TIME:
             self._due_ms = max(self._due_ms, self.plan.windows.last_border(self._clock_ms))
 
     def step(self) -> Step | None:

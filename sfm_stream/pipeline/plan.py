@@ -4,42 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sfm_stream.privacy.key_rules import KeyRule
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import KeyValue
 from sfm_stream.windows.tumbling import Tumbling
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredKeys:
-    """A public list: each key is published in every window from its effective time on, empty or not.
-
-    effective: key -> first window start in ms. digest_through gives what must not change once windows are closed.
-    """
-
-    effective: dict[KeyValue, int]
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedKeys:
-    """Keys appear by private selection: a table of thresholds over the popcount (privacy/selection.py)."""
-
-    epsilon: Decimal
-    delta: Decimal
-    table: NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class PresenceIsPublic:
-    """The operator asserts that which keys had at least one item in each window is public."""
-
-
-KeyRule: TypeAlias = DeclaredKeys | SelectedKeys | PresenceIsPublic
 
 
 @dataclass(frozen=True, slots=True)

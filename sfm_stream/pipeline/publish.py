@@ -9,9 +9,10 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.pipeline.plan import CountingPlan, DeclaredKeys, SelectedKeys
+from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.flip import flip_bits
+from sfm_stream.privacy.key_rules import DeclaredKeys, SelectedKeys
 from sfm_stream.privacy.selection import select
 from sfm_stream.sketch.codec import CloseMarker, Release, encode
 from sfm_stream.sketch.keys import encode_key

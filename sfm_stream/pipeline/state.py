@@ -7,7 +7,8 @@ import hashlib
 import msgspec
 
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.plan import CountingPlan, DeclaredKeys
+from sfm_stream.pipeline.plan import CountingPlan
+from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.keys import encode_key
 from sfm_stream.types import Commit, PartitionState
 

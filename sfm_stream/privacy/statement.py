@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sfm_stream.pipeline.plan import DeclaredKeys, KeyRule, SelectedKeys
 from sfm_stream.privacy.budget import Budget
+from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, SelectedKeys
 
 _UNITS = {
     "removed": "all records of one item under one key in one window are removed",
@@ -22,15 +22,15 @@ def statement(pipeline: str, unit: str, keys: KeyRule, budget: Budget, window_ms
         _keys(keys),
         f"An item active in w windows of a day under m keys loses at most m * w * {budget.epsilon_per_window} epsilon"
         + (f", with delta m * w * {budget.delta_selection}" if budget.delta_selection else "")
-        + f". The longest day in use has {budget.windows_per_day} windows: at most {budget.epsilon_per_day} epsilon a day "
-        + "under one key"
+        + f". The longest day in use has {budget.windows_per_day} windows: at most {budget.epsilon_per_day} epsilon a "
+        + "day under one key"
         + (f", with delta {budget.delta_per_day}" if budget.delta_selection else "")
         + ". An item that is always active can be averaged out over many windows.",
         "Roll-ups, merges and estimates are computed from releases alone and cost nothing more.",
         "Not covered: a second pipeline over the same input adds its own cost, which this configuration cannot see; "
         "when a release appears follows the data; a worker that stops on a limit shows that the limit was met; "
         "whoever can read the input, the memory of the worker, its logs, or the positions and raw bytes of its output "
-        "file is inside the trust domain; contributors who know the hash can inflate a count, but not the loss of others.",
+        "file is inside the trust domain; contributors who know the hash can inflate a count, not the loss of others.",
     ]
     return "\n\n".join(lines)
 
@@ -38,13 +38,14 @@ def statement(pipeline: str, unit: str, keys: KeyRule, budget: Budget, window_ms
 def _keys(keys: KeyRule) -> str:
     if isinstance(keys, DeclaredKeys):
         return (
-            f"Keys: declared. The list of {len(keys.effective)} keys is public; each has a release in every window, empty "
-            "or not, so that a release says nothing by being there."
+            f"Keys: declared. The list of {len(keys.effective)} keys is public; each has a release in every window, "
+            "empty or not, so that a release says nothing by being there."
         )
     if isinstance(keys, SelectedKeys):
         return (
-            f"Keys: selected. Whether a key appears in a window is decided by private selection at epsilon {keys.epsilon} "
-            f"and delta {keys.delta}, on top of the bits: a key of few items is withheld with high probability."
+            f"Keys: selected. Whether a key appears in a window is decided by private selection at epsilon "
+            f"{keys.epsilon} and delta {keys.delta}, on top of the bits: a key of few items is most "
+            "likely withheld."
         )
     return (
         "Keys: presence is public. Which keys had at least one item in a window is revealed exactly, as the operator "

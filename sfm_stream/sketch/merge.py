@@ -11,9 +11,9 @@ SHAKE-256 over the inputs, so that the same inputs give the same bytes on every 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
-from itertools import count
+from itertools import count as counting
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,11 +65,10 @@ def merged_threshold(ks: Sequence[int]) -> int:
     q* = (1 - prod) / (2 - prod) with prod = prod (1 - e^-eps_i) = prod (2^64 - 2 k_i) / (2^64 - k_i).
     """
     above, below = 1, 1
-    for k in ks:
-        above *= GRID - 2 * k
-        below *= GRID - k
-    exact = Fraction(GRID * (below - above), 2 * below - above)
-    return -(-exact.numerator // exact.denominator)
+    for k, count in Counter(ks).items():
+        above *= (GRID - 2 * k) ** count
+        below *= (GRID - k) ** count
+    return -(-GRID * (below - above) // (2 * below - above))
 
 
 def one_probability(product: NDArray[np.float64], merged_k: int) -> NDArray[np.float64]:
@@ -90,7 +89,7 @@ def _packed(ones: NDArray[np.bool_]) -> bytes:
 def _shake(tallies: Sequence[Tally]) -> Digits:
     """Digits from SHAKE-256 over the digests of the inputs: the same inputs, in any order, give the same digits."""
     seed = b"".join(sorted(tally.digest() for tally in tallies))
-    rounds = count()
+    rounds = counting()
 
     def digits(wanted: int) -> NDArray[np.uint8]:
         stream = hashlib.shake_256(next(rounds).to_bytes(8, "big") + seed)

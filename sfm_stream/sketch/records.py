@@ -105,7 +105,7 @@ class RollupRecord:
 
     grain and window: a quarter or an hour exactly, a day of 22 to 26 hours, on borders of 15 minutes. zone: IANA name
     of the zone whose day it is. Coverage: of the `windows` of the span (up to 2^31-1), `decided` are decided and
-    `released`, as many as the tally holds, have a release of this key. complete: nothing can be missing. revision:
+    `released`, as many as the tally holds, have a release of this key. complete: nothing more can come. revision:
     1..2^63-1, grows with what was merged. tally, merged: same shape and hash. value, standard_error, low,
     high: items, 0..inf, low <= high. confidence: 0 < c < 1. status: one of STATUSES. Raises FormatError.
     """

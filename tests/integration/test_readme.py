@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text()
 
 
@@ -53,13 +54,13 @@ def test_the_demo_runs_and_its_intervals_hold():
         assert int(held) >= 0.9 * int(total) - 3
 
 
-@pytest.mark.parametrize("page", sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md")) + ["README.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))])
+@pytest.mark.parametrize("page", PAGES)
 def test_named_files_exist(page):
     for name in re.findall(r"`((?:docs|tests|benchmarks|examples|sfm_stream)/[\w./-]+)`", (ROOT / page).read_text()):
         assert (ROOT / name).exists(), f"{page} names {name}"

@@ -13,18 +13,12 @@ from reference.naive_windows import Row
 
 from sfm_stream.errors import EntropyError
 from sfm_stream.pipeline.counter import WindowCounter
-from sfm_stream.pipeline.plan import (
-    CountingPlan,
-    DeclaredKeys,
-    KeyRule,
-    Limits,
-    PresenceIsPublic,
-    SelectedKeys,
-)
+from sfm_stream.pipeline.plan import CountingPlan, Limits
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.pipeline.state import decode_state
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.selection import selection_table
 from sfm_stream.sketch.codec import CloseMarker, Release, decode
 from sfm_stream.sketch.hashing import XXH64

@@ -1,0 +1,111 @@
+"""Every order and every batching of the same rows gives the same cells, as plain sets have them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.naive_windows import naive_cells
+
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.windows import store as store_module
+from sfm_stream.windows.keys import KeyTable
+from sfm_stream.windows.store import WindowStore
+
+SHAPES = [SketchShape(16, 2), SketchShape(64, 8), SketchShape(4096, 24)]
+
+
+@st.composite
+def streams(draw):
+    """A shape, rows (window start, key id, cell), and where they are cut into batches."""
+    shape = draw(st.sampled_from(SHAPES))
+    dense = st.integers(0, min(shape.cells, 200) - 1)
+    cell = st.one_of(dense, st.integers(0, shape.cells - 1))
+    row = st.tuples(st.sampled_from([10, 20, 40]), st.sampled_from([0, 1, 2, 7, 2**31 - 1]), cell)
+    rows = draw(st.lists(row, max_size=150))
+    return shape, rows, draw(st.lists(st.integers(0, len(rows)), max_size=6))
+
+
+def stored(shape, rows, cuts=()):
+    store = WindowStore(shape, 10)
+    places = [0, *sorted(cuts), len(rows)]
+    for low, high in pairwise(places):
+        part = rows[low:high]
+        store.add(
+            np.array([row[0] for row in part], np.int64),
+            np.array([row[1] for row in part], np.int32),
+            np.array([row[2] for row in part], np.uint32),
+            np.arange(low, high),
+        )
+    return store
+
+
+def contents(store):
+    found = {}
+    for start in store.starts():
+        window = store.get(start)
+        bitmaps = window.cells_by_key()
+        found[start] = {
+            key: set(np.flatnonzero(np.unpackbits(bitmaps.bits(key), bitorder="little")).tolist())
+            for key in window.key_ids().tolist()
+        }
+    return found
+
+
+@pytest.mark.parametrize("queue", [0, 3, 40, 1 << 16])
+@settings(max_examples=60, deadline=None)
+@given(stream=streams(), order=st.randoms(use_true_random=False))
+def test_any_order_and_batching_gives_the_sets(queue, stream, order):
+    shape, rows, cuts = stream
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_QUEUE_MIN", queue)
+        store = stored(shape, rows, cuts)
+        assert contents(store) == naive_cells(rows)
+        firsts = {start: min(i for i, row in enumerate(rows) if row[0] == start) for start in store.starts()}
+        assert {start: store.get(start).first_offset for start in store.starts()} == firsts
+        assert store.first_offset() == min(firsts.values(), default=None)
+        assert store.live_keys().tolist() == sorted({row[1] for row in rows})
+        shuffled = rows[:]
+        order.shuffle(shuffled)
+        again = stored(shape, shuffled, cuts)
+        assert contents(again) == contents(store)
+        assert again.raw_bytes() == store.raw_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(stream=streams(), looks=st.lists(st.integers(0, 150), max_size=3))
+def test_looking_in_between_changes_nothing(stream, looks):
+    """key_ids() sorts the queue in; when that happens must not matter."""
+    shape, rows, cuts = stream
+    store = WindowStore(shape, 10)
+    for i, (start, key, cell) in enumerate(rows):
+        store.add(np.array([start]), np.array([key], np.int32), np.array([cell], np.uint32), np.array([i]))
+        if i in looks:
+            store.live_keys()
+    assert contents(store) == contents(stored(shape, rows, cuts))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("intern"), st.one_of(st.integers(-3, 3), st.text("01", max_size=2), st.just(()))),
+            st.tuples(st.just("retain"), st.sets(st.integers(0, 9))),
+        ),
+        max_size=60,
+    )
+)
+def test_a_key_table_is_a_bijection_whatever_comes_and_goes(steps):
+    table, model = KeyTable(), {}
+    for what, value in steps:
+        if what == "intern":
+            key_id = table.intern(value)
+            assert model.setdefault((type(value), value), key_id) == key_id
+        else:
+            keep = [key_id for key_id in model.values() if key_id in value]
+            table.retain(np.array(keep, np.int32))
+            model = {key: key_id for key, key_id in model.items() if key_id in value}
+        assert len(set(model.values())) == len(model) == len(table)
+        assert all(table[key_id] == key and type(table[key_id]) is kind for (kind, key), key_id in model.items())
+        assert set(table) == {key for _, key in model}

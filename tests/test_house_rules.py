@@ -1,0 +1,423 @@
+"""The rules of the house, as functions over the path and the text of a module; each is shown to catch what it forbids.
+
+Paths are relative to the package. A rule returns what is wrong, one line for each finding.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "sfm_stream"
+MODULES = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+Rule = Callable[[str, str], list[str]]
+
+LAYERS = [
+    ["errors"],
+    ["types"],
+    ["clock"],
+    ["sketch"],
+    ["privacy"],
+    ["__init__"],  # what the library offers without a stream: sketches and the flip
+    ["windows"],
+    ["pipeline"],
+    ["transport"],
+    ["settings"],
+    ["config"],
+    ["query"],
+    ["app"],
+    ["cli"],
+]
+"""A module imports from its own layer and from the ones above it in this list, never from below."""
+
+MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 60
+
+ENTROPY = {"privacy/coins.py": "the only importer of entropy"}
+TIME = {"clock.py": "the one place that asks what time it is"}
+NUMPY_RANDOM = {"pipeline/generate.py": "makes sample data; nothing that is released depends on it"}
+ENVIRONMENT: dict[str, str] = {}
+"""No setting comes from the environment yet. Once one does, it has one home, named here."""
+DATABASE = {"transport/sqlite.py": "the output file"}
+NETWORK: dict[str, str] = {}
+"""No module opens a socket yet; a broker's client will live in transport/."""
+AT_IMPORT = {"cli/main.py": "adds the commands to the group"}
+FILES = {
+    "transport/bytestream.py": "the input, read in place",
+    "transport/sqlite.py": "the output file, created with the right mode",
+    "transport/lockfile.py": "the lock beside the output file",
+    "config.py": "the configuration and the hash key file that it names",
+    "cli/inspect.py": "files that the user names, to be looked at",
+    "cli/generate.py": "the sample that the user asks for",
+}
+
+
+# What a module does, from its syntax
+
+
+@cache
+def tree(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+def module_name(path: str) -> str:
+    """Dotted name below the package; a package by its own name, the top as __init__."""
+    dotted = path.removesuffix(".py").replace("/", ".")
+    return dotted.removesuffix(".__init__")
+
+
+def imports(source: str, path: str = "") -> Iterator[tuple[int, str]]:
+    """(line, full dotted name) of everything imported, at any depth; relative imports are resolved."""
+    package = ["sfm_stream", *path.split("/")[:-1]]
+    for node in ast.walk(tree(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{stem}.{alias.name}") for alias in node.names)
+
+
+@cache
+def chains(source: str) -> list[tuple[int, str]]:
+    """(line, dotted text) of every name and attribute, as written: datetime.now, np.random.default_rng, open."""
+    nodes = [node for node in ast.walk(tree(source)) if isinstance(node, ast.Attribute | ast.Name)]
+    return [(node.lineno, ast.unparse(node)) for node in nodes]
+
+
+def uses(path: str, source: str, modules: str) -> list[str]:
+    """Findings for every import of one of these modules (a pattern), by any form of import, dynamic ones too."""
+    pattern = re.compile(rf"({modules})(\.|\Z)")
+    found = [f"{path}:{line}: imports {name}" for line, name in imports(source, path) if pattern.match(name)]
+    for node in ast.walk(tree(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "__import__",
+            "import_module",
+            "importlib.import_module",
+        ):
+            found.append(f"{path}:{node.lineno}: imports by name, which no rule can see through")
+    return found
+
+
+# The rules
+
+
+def layer_of(name: str) -> int | None:
+    """The layer of a module of the package: the most exact entry wins."""
+    places = {entry: number for number, layer in enumerate(LAYERS) for entry in layer}
+    for length in range(len(parts := name.split(".")), 0, -1):
+        if (found := places.get(".".join(parts[:length]))) is not None:
+            return found
+    return None
+
+
+def imports_point_upward(path: str, source: str) -> list[str]:
+    mine = layer_of(module_name(path))
+    if mine is None:
+        return [f"{path}: belongs to no layer"]
+    problems = []
+    for line, name in imports(source, path):
+        if name == "sfm_stream" or name.startswith("sfm_stream."):
+            inner = name.removeprefix("sfm_stream").lstrip(".")
+            target = layer_of(inner) if inner else layer_of("__init__")
+            target = layer_of("__init__") if target is None else target  # a name that the package itself offers
+            if target > mine:
+                problems.append(f"{path}:{line}: imports {name} from below")
+    return problems
+
+
+def modules_are_short(path: str, source: str) -> list[str]:
+    lines = len(source.splitlines())
+    return [f"{path}: {lines} lines, at most {MAX_MODULE_LINES}"] if lines > MAX_MODULE_LINES else []
+
+
+def functions_are_short(path: str, source: str) -> list[str]:
+    return [
+        f"{path}:{node.lineno}: {node.name} has {lines} lines, at most {MAX_FUNCTION_LINES}"
+        for node in ast.walk(tree(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION_LINES
+    ]
+
+
+def only_the_clock_asks_the_time(path: str, source: str) -> list[str]:
+    if path in TIME:
+        return []
+    # np.datetime64 knows "now" and "today".
+    asking = re.compile(r"(.*\.)?(datetime|date)\.(now|utcnow|today)\Z|(.*\.)?datetime64\Z")
+    found = [f"{path}:{line}: {text}" for line, text in chains(source) if asking.match(text)]
+    return uses(path, source, "time|sched|timeit") + found
+
+
+def only_coins_take_entropy(path: str, source: str) -> list[str]:
+    if path in ENTROPY:
+        return []
+    drawing = re.compile(r"os\.(urandom|getrandom)\Z")
+    found = [f"{path}:{line}: {text}" for line, text in chains(source) if drawing.match(text)]
+    found += [
+        f"{path}:{line}: a device of entropy" for line, text in texts(source) if re.search(r"/dev/u?random", text)
+    ]
+    return uses(path, source, r"ssl|secrets|random|uuid|os\.urandom|os\.getrandom|tempfile") + found
+
+
+def no_generator_of_numpy(path: str, source: str) -> list[str]:
+    if path in NUMPY_RANDOM:
+        return []
+    found = [f"{path}:{line}: {text}" for line, text in chains(source) if re.match(r"(np|numpy)\.random\b", text)]
+    return uses(path, source, r"numpy\.random|scipy") + found
+
+
+def only_one_home_reads_the_environment(path: str, source: str) -> list[str]:
+    if path in ENVIRONMENT:
+        return []
+    reading = re.compile(r"os\.(environb?|getenvb?|putenv)\b")
+    found = [f"{path}:{line}: {text}" for line, text in chains(source) if reading.match(text)]
+    return uses(path, source, r"os\.(environb?|getenvb?|putenv)|dotenv") + found
+
+
+def input_and_output_have_their_place(path: str, source: str) -> list[str]:
+    problems = []
+    if path not in DATABASE:
+        problems += uses(path, source, "sqlite3|dbm|shelve")
+    if path not in NETWORK:
+        clients = "http|urllib\\.request|requests|httpx|aiohttp|asyncio|ftplib|smtplib"
+        problems += uses(path, source, f"socket|socketserver|selectors|{clients}")
+    problems += uses(path, source, "subprocess|multiprocessing|pickle|marshal|ctypes")
+    if path not in FILES:
+        methods = {
+            "read_text",
+            "read_bytes",
+            "write_text",
+            "write_bytes",
+            "fdopen",
+            "memmap",
+            "mkdir",
+            "unlink",
+            "touch",
+        }
+        problems += uses(path, source, "mmap|io|shutil|gzip|fcntl|bz2|lzma|zipfile|tarfile")
+        for node in ast.walk(tree(source)):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                last = called.rsplit(".", 1)[-1]
+                if (
+                    (last == "open" and called != "self.open")
+                    or ("." in called and last in methods)
+                    or called in ("np.save", "np.load", "np.fromfile")
+                ):
+                    problems.append(f"{path}:{node.lineno}: {called}() outside the modules that may touch files")
+    return problems
+
+
+def nothing_is_printed(path: str, source: str) -> list[str]:
+    return [
+        f"{path}:{node.lineno}: {ast.unparse(node.func)}()"
+        for node in ast.walk(tree(source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "builtins.print", "breakpoint", "pprint")
+    ] + [
+        f"{path}:{line}: {text}"
+        for line, text in chains(source)
+        if text in ("sys.stdout", "sys.stderr") and "cli/" not in path
+    ]
+
+
+def no_open_ends(path: str, source: str) -> list[str]:
+    marks = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    return [f"{path}:{n}: {line.strip()}" for n, line in enumerate(source.splitlines(), 1) if marks.search(line)]
+
+
+def names_say_something(path: str, source: str) -> list[str]:
+    vague = re.compile(r"(^|_)(utils?|helpers?|managers?|misc|common|base_?utils|stuff)(_|$)", re.IGNORECASE)
+    problems = [f"{path}: the name {part}" for part in path.removesuffix(".py").split("/") if vague.search(part)]
+    for node in ast.walk(tree(source)):
+        if isinstance(node, ast.ClassDef) and re.search(r"(Manager|Helper|Util|Utils)$", node.name):
+            problems.append(f"{path}:{node.lineno}: the name {node.name}")
+    return problems
+
+
+def nothing_runs_at_import(path: str, source: str) -> list[str]:
+    """No loops, prints or opened things at the top of a module: statements there only define."""
+    if path in AT_IMPORT:
+        return []
+    loops = ast.For | ast.While | ast.With | ast.Try | ast.AsyncFor | ast.Delete | ast.Global
+    return [f"{path}:{node.lineno}: runs at import" for node in tree(source).body if isinstance(node, loops)]
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+# Each rule, and what it must catch: (path, source) pairs
+
+CAUGHT: dict[Rule, list[tuple[str, str]]] = {
+    imports_point_upward: [
+        ("sketch/pcsa.py", "from sfm_stream.privacy.flip import flip"),
+        ("sketch/pcsa.py", "import sfm_stream.windows.store"),
+        ("sketch/pcsa.py", "def f():\n    from ..pipeline import plan"),
+        ("errors.py", "from sfm_stream import types"),
+        ("types.py", "from .clock import now_ms"),
+        ("privacy/budget.py", "from sfm_stream.pipeline.plan import KeyRule"),
+        ("privacy/budget.py", "from sfm_stream.privacy.statement import statement"),
+        ("windows/store.py", "from sfm_stream.config import Config"),
+        ("pipeline/counter.py", "from sfm_stream.transport.base import Transport"),
+        ("transport/lines.py", "from sfm_stream.app import wiring"),
+        ("settings.py", "from sfm_stream.config import load_config"),
+        ("app/runner.py", "if TYPE_CHECKING:\n    from sfm_stream.cli.main import main"),
+        ("__init__.py", "from sfm_stream.app.runner import run_to_end"),
+        ("sketch/sfm.py", "from sfm_stream import flip"),
+        ("new_thing.py", ""),
+    ],
+    modules_are_short: [("sketch/sfm.py", "x = 1\n" * (MAX_MODULE_LINES + 1))],
+    functions_are_short: [
+        ("sketch/sfm.py", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES),
+        ("sketch/sfm.py", "class C:\n    async def f(self):\n" + "        x = 1\n" * MAX_FUNCTION_LINES),
+    ],
+    only_the_clock_asks_the_time: [
+        ("app/runner.py", "import time"),
+        ("app/runner.py", "from time import monotonic"),
+        ("cli/run.py", "from datetime import datetime\nx = datetime.now()"),
+        ("cli/run.py", "import datetime\nx = datetime.datetime.utcnow()"),
+        ("pipeline/spans.py", "from datetime import date\nx = date.today"),
+        ("pipeline/spans.py", "x = np.datetime64('now')"),
+    ],
+    only_coins_take_entropy: [
+        ("privacy/flip.py", "import ssl"),
+        ("sketch/sfm.py", "import random as r"),
+        ("sketch/sfm.py", "from secrets import token_bytes"),
+        ("sketch/sfm.py", "import os\nx = os.urandom(8)"),
+        ("sketch/sfm.py", "from os import urandom"),
+        ("app/ingest.py", "def f():\n    import uuid"),
+        ("app/ingest.py", "x = '/dev/urandom'"),
+        ("app/ingest.py", "x = __import__('secrets')"),
+        ("app/ingest.py", "from importlib import import_module\nx = import_module('random')"),
+    ],
+    no_generator_of_numpy: [
+        ("privacy/coins.py", "import numpy as np\nx = np.random.default_rng()"),
+        ("privacy/coins.py", "from numpy import random"),
+        ("sketch/merge.py", "from numpy.random import Generator"),
+        ("sketch/merge.py", "import scipy.stats"),
+    ],
+    only_one_home_reads_the_environment: [
+        ("config.py", "import os\nx = os.environ['A']"),
+        ("config.py", "import os\nx = os.getenv('A')"),
+        ("cli/main.py", "from os import environ"),
+    ],
+    input_and_output_have_their_place: [
+        ("pipeline/counter.py", "import sqlite3"),
+        ("app/runner.py", "import socket"),
+        ("cli/run.py", "from urllib.request import urlopen"),
+        ("cli/run.py", "from http import server"),
+        ("transport/lines.py", "import subprocess"),
+        ("sketch/sfm.py", "import pickle"),
+        ("pipeline/state.py", "with open('x') as f:\n    pass"),
+        ("pipeline/state.py", "x = path.read_text()"),
+        ("app/wiring.py", "x = os.open('x', 0)"),
+        ("app/wiring.py", "import gzip"),
+        ("query.py", "path.write_bytes(b'')"),
+    ],
+    nothing_is_printed: [
+        ("cli/run.py", "print('x')"),
+        ("pipeline/counter.py", "def f():\n    print()"),
+        ("pipeline/counter.py", "breakpoint()"),
+        ("app/runner.py", "sys.stderr.write('x')"),
+    ],
+    no_open_ends: [
+        ("sketch/sfm.py", "x = 1  # TODO: later"),
+        ("sketch/sfm.py", '"""FIXME"""'),
+        ("sketch/sfm.py", "# XXX"),
+    ],
+    names_say_something: [
+        ("utils.py", ""),
+        ("sketch/bit_helpers.py", ""),
+        ("app/manager.py", ""),
+        ("common/x.py", ""),
+        ("app/runner.py", "class WindowManager: ..."),
+    ],
+    nothing_runs_at_import: [
+        ("sketch/sfm.py", "for x in range(3):\n    y = x"),
+        ("sketch/sfm.py", "with open('x') as f:\n    z = f.read()"),
+    ],
+}
+ALLOWED: list[tuple[Rule, str, str]] = [
+    (imports_point_upward, "cli/run.py", "import sfm_stream\nfrom sfm_stream.app.runner import run_to_end"),
+    (imports_point_upward, "privacy/statement.py", "from sfm_stream.pipeline.plan import KeyRule"),
+    (imports_point_upward, "sketch/pcsa.py", "from sfm_stream.sketch import shape\nimport numpy.typing"),
+    (only_the_clock_asks_the_time, "clock.py", "import time"),
+    (
+        only_the_clock_asks_the_time,
+        "pipeline/spans.py",
+        "from datetime import time\nx = datetime.fromtimestamp(0, UTC)",
+    ),
+    (only_coins_take_entropy, "privacy/coins.py", "import ssl"),
+    (only_coins_take_entropy, "sketch/sfm.py", "import os\nx = os.path"),
+    (input_and_output_have_their_place, "config.py", "x = path.read_text()"),
+    (input_and_output_have_their_place, "transport/sqlite.py", "from urllib.parse import quote\nimport sqlite3"),
+    (nothing_is_printed, "cli/run.py", "console().print('x')"),
+    (functions_are_short, "sketch/sfm.py", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1)),
+    (names_say_something, "sketch/tally.py", "class Futile: ..."),
+]
+RULES = list(CAUGHT)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_package_keeps_the_rule(rule):
+    assert len(MODULES) > 40, "the package was not found"
+    problems = [problem for path, source in MODULES.items() for problem in rule(path, source)]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "source"),
+    [
+        pytest.param(rule, *planted, id=f"{rule.__name__}-{i}")
+        for rule in RULES
+        for i, planted in enumerate(CAUGHT[rule])
+    ],
+)
+def test_a_planted_violation_is_caught(rule, path, source):
+    assert rule(path, source), "the rule does not see it"
+
+
+@pytest.mark.parametrize(("rule", "path", "source"), ALLOWED)
+def test_what_is_allowed_is_left_alone(rule, path, source):
+    assert rule(path, source) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_planted_line_in_a_real_module_is_caught(rule):
+    """Not only in a text made for it: the first planted source behind a module of the package."""
+    path, planted = CAUGHT[rule][0]
+    host = "sketch/tally.py" if path not in MODULES else path
+    source = MODULES[host] + "\n\n" + planted + "\n"
+    assert rule(path, source)
+
+
+def test_every_module_has_one_layer_and_every_layer_has_modules():
+    layers = {path: layer_of(module_name(path)) for path in MODULES}
+    assert None not in layers.values()
+    used = set(layers.values())
+    assert used == set(range(len(LAYERS))), "a layer without a module"
+
+
+def test_every_exception_is_still_needed():
+    """An allowlist that outlives its reason hides the next violation."""
+    checks: list[tuple[dict[str, str], str, Rule]] = [
+        (ENTROPY, "ENTROPY", only_coins_take_entropy),
+        (TIME, "TIME", only_the_clock_asks_the_time),
+        (NUMPY_RANDOM, "NUMPY_RANDOM", no_generator_of_numpy),
+        (DATABASE, "DATABASE", input_and_output_have_their_place),
+        (FILES, "FILES", input_and_output_have_their_place),
+        (AT_IMPORT, "AT_IMPORT", nothing_runs_at_import),
+    ]
+    for listed, name, rule in checks:
+        for path in list(listed):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.delitem(listed, path)
+                assert path in MODULES, f"{name}: {path} is gone"
+                assert rule(path, MODULES[path]), f"{name}: {path} needs no exception"

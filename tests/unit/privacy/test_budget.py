@@ -1,0 +1,177 @@
+"""What a configuration can cost one item, the refusal above its own limit, and the words that say so."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from support.counting_runs import PRESENCE, declared
+
+from sfm_stream.config import parse_config
+from sfm_stream.errors import BudgetError, ConfigError
+from sfm_stream.privacy.budget import Budget, require_within
+from sfm_stream.privacy.key_rules import SelectedKeys
+from sfm_stream.privacy.statement import statement
+
+BUDGET = Budget(Decimal("0.5"), Decimal("0.25"), Decimal("1e-9"), 48)
+BITS_ONLY = replace(BUDGET, epsilon_selection=Decimal(0), delta_selection=Decimal(0))
+
+
+def test_the_formula():
+    assert BUDGET.epsilon_per_window == Decimal("0.75")
+    assert BUDGET.epsilon_per_day == 48 * Decimal("0.75") == Decimal(36)
+    assert BUDGET.delta_per_day == Decimal("4.8e-8")
+    assert (BITS_ONLY.epsilon_per_window, BITS_ONLY.epsilon_per_day, BITS_ONLY.delta_per_day) == (
+        Decimal("0.5"), Decimal(24), 0,
+    )  # fmt: skip
+
+
+def test_decimals_stay_exact():
+    """Ten times 0.1 is 1, not a hair more: the limit of exactly the worst case is kept."""
+    tenth = Budget(Decimal("0.1"), Decimal(0), Decimal(0), 10)
+    assert tenth.epsilon_per_day == 1
+    require_within(tenth, Decimal(1))
+
+
+def test_at_the_limit_it_starts_and_above_it_refuses_with_both_numbers():
+    require_within(BUDGET, Decimal(36))
+    with pytest.raises(BudgetError) as refusal:
+        require_within(BUDGET, Decimal("35.999"))
+    (problem,) = refusal.value.problems
+    assert "privacy.max_epsilon_per_item_day is 35.999" in problem
+    assert "epsilon 36.00" in problem
+    assert "48 windows" in problem
+    assert "0.75 a window" in problem
+    assert isinstance(refusal.value, ConfigError)
+
+
+CONFIG = """
+[pipeline]
+id = "p"
+[input]
+path = "in.jsonl"
+[event]
+key = "page"
+item = "user"
+time = "at"
+time_unit = "ms"
+[window]
+size = "{size}"
+grace = "5m"
+[privacy]
+epsilon = 0.5
+{privacy}
+max_epsilon_per_item_day = {limit}
+[rollup]
+zone = "{zone}"
+[output]
+path = "out.sqlite"
+"""
+PUBLIC = 'keys = "presence_is_public"'
+SELECTED = 'keys = "selected"\nepsilon_selection = 0.25\ndelta_selection = 1e-9'
+
+
+def configured(tmp_path, size="30m", privacy=PUBLIC, limit="1000", zone="UTC"):
+    return parse_config(CONFIG.format(size=size, privacy=privacy, limit=limit, zone=zone), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("zone", "size", "windows"),
+    [
+        ("UTC", "30m", 48),
+        ("Asia/Tokyo", "1h", 24),
+        ("Europe/Berlin", "30m", 50),
+        ("America/New_York", "1h", 25),
+        ("Europe/Berlin", "5m", 300),
+    ],
+)
+def test_the_longest_day_in_use_counts(tmp_path, zone, size, windows):
+    """A day of 25 hours comes once a year and is what an item can lose in a day."""
+    budget = configured(tmp_path, size=size, zone=zone).budget
+    assert budget.windows_per_day == windows
+    assert budget.epsilon_per_day == windows * Decimal("0.5")
+
+
+def test_selection_is_part_of_the_worst_case(tmp_path):
+    budget = configured(tmp_path, privacy=SELECTED).budget
+    assert budget == BUDGET
+    with pytest.raises(BudgetError, match=r"is 30, .* lose epsilon 36.00"):
+        configured(tmp_path, privacy=SELECTED, limit="30")
+
+
+def test_a_day_of_25_hours_decides_whether_it_starts(tmp_path):
+    configured(tmp_path, limit="24")
+    with pytest.raises(BudgetError, match=r"is 24, .* all 50 windows .* epsilon 25"):
+        configured(tmp_path, limit="24", zone="Europe/Berlin")
+
+
+# The statement
+
+
+def text(keys, unit="blanked", budget=BITS_ONLY, window_ms=1_800_000):
+    return statement("visits", unit, keys, budget, window_ms)
+
+
+def test_the_statement_holds_its_numbers():
+    said = text(PRESENCE)
+    assert "Pipeline visits." in said
+    assert "one window of 30 min" in said
+    assert "0.5-differentially private" in said
+    assert "at most m * w * 0.5 epsilon" in said
+    assert "has 48 windows: at most 24.0 epsilon a day" in said
+    assert "delta" not in said, "without selection there is none"
+
+
+def test_the_statement_of_selected_keys_holds_both_epsilons_and_delta():
+    said = text(SelectedKeys(Decimal("0.25"), Decimal("1e-9"), None), budget=BUDGET)
+    assert "Keys: selected." in said
+    assert "epsilon 0.25 and delta 1E-9" in said
+    assert "0.5-differentially private" in said
+    assert "m * w * 0.75 epsilon, with delta m * w * 1E-9" in said
+    assert "36.00 epsilon a day under one key, with delta 4.8E-8" in said
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (PRESENCE, ["Keys: presence is public.", "revealed exactly", "only what the bits add"]),
+        (declared("a", "b", "c"), ["Keys: declared.", "list of 3 keys is public", "empty or not"]),
+    ],
+    ids=["presence", "declared"],
+)
+def test_the_statement_names_the_mode(keys, words):
+    said = text(keys)
+    assert all(word in said for word in words)
+    assert said.count("Keys: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("unit", "words", "others"),
+    [
+        ("blanked", ["one item under one key in one window is blanked in place", "taken as public"], ["are removed"]),
+        ("removed", ["all records of one item under one key in one window are removed"], ["blanked"]),
+    ],
+)
+def test_the_statement_names_the_unit(unit, words, others):
+    said = text(PRESENCE, unit)
+    assert all(word in said for word in words)
+    assert not any(word in said for word in others)
+
+
+def test_the_statement_says_what_is_not_covered():
+    said = text(PRESENCE)
+    for words in (
+        "second pipeline over the same input",
+        "when a release appears follows the data",
+        "stops on a limit",
+        "memory of the worker",
+        "averaged out over many windows",
+        "know the hash can inflate a count",
+    ):
+        assert words in said
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"), [(3_600_000, "1 h"), (900_000, "15 min"), (20_000, "20 s"), (250, "250 ms")]
+)
+def test_the_statement_has_a_readable_window(milliseconds, words):
+    assert f"one window of {words})" in text(PRESENCE, window_ms=milliseconds)
