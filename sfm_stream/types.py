@@ -136,6 +136,7 @@ class PartitionState:
     Every window that ends at or before closed_through_ms is decided for ever. In the window that starts there, keys
     (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`; `clock_ms` is the largest arrival
     time before it, `declared` a digest of the declared keys that took effect before closed_through_ms.
+    marked_through_ms: the end of the last close marker, None where that is closed_through_ms.
     """
 
     fingerprint: str
@@ -149,6 +150,7 @@ class PartitionState:
     offset: int
     declared: str = ""
     cursor: bytes | None = None
+    marked_through_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ so the second reading gives what the first one gave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,7 +60,8 @@ class WindowCounter:
         self._publisher = Publisher(plan, partition, keys, coins)
         self._clock_ms = state.clock_ms
         self._position = state.offset
-        self._due_ms = state.closed_through_ms
+        # Borders up to which windows are due, ascending, each with the (offset, clock) to replay it from.
+        self._due: list[tuple[int, tuple[int, int]]] = []
         self._chunk: _Chunk | None = None
         self._invalid_run = 0
         # Window start -> (offset, clock) to replay it from: its first record, and the clock just before that record.
@@ -84,24 +84,26 @@ class WindowCounter:
             rows = np.flatnonzero(reasons == Reason.OK)
             self.store.add(starts[rows], columns.key_ids[rows], columns.cells[rows], columns.offsets[rows])
         self._note_origins(columns, clocks)
+        self._note_due(columns, clocks)
         self._position = columns.next_offset
         if len(clocks):
             self._clock_ms = int(clocks[-1])
-        self._due_ms = max(self._due_ms, plan.windows.due_through(self._clock_ms))
         self._require_memory()
         return _dropped(columns, reasons)
 
     def finish(self) -> None:
         """The input is complete: every window that a record up to the clock may belong to is due."""
         if self._clock_ms != NO_TIME:
-            self._due_ms = max(self._due_ms, self.plan.windows.last_border(self._clock_ms))
+            last = self.plan.windows.last_border(self._clock_ms)
+            if last > self._due_through():
+                self._due.append((last, (self._position, self._clock_ms)))
 
     def step(self) -> Step | None:
         """The next transaction: releases in order of window and key, a close marker, and the new position.
 
         None where no window is due. A draw is made once: the same step is given until committed() is called.
         """
-        if self._chunk is None and self.state.closed_through_ms < self._due_ms:
+        if self._chunk is None and self._due:
             self._chunk = self._next_chunk()
         return self._chunk.step if self._chunk else None
 
@@ -110,6 +112,7 @@ class WindowCounter:
         if self._chunk is None or step is not self._chunk.step:
             raise StateError("committed() was called with a step that is not due")
         self.state, self._chunk = self._chunk.state, None
+        self._due = [due for due in self._due if due[0] > self._marked_through()]
         closed = [start for start in self.store.starts() if start < self.state.closed_through_ms]
         for start in closed:
             self.store.drop(start)
@@ -121,53 +124,81 @@ class WindowCounter:
         """A commit of the position alone, None where it did not move. For use between steps."""
         if self._chunk is not None:
             return None
-        moved = self._state_at(self.state.closed_through_ms, self.state.cursor)
+        moved = self._state_at(self.state.closed_through_ms, self.state.cursor, self._marked_through())
         if moved == self.state:
             return None
         self._chunk = _Chunk(Step(commit=(self._commit(moved),)), moved)
         return self._chunk.step
 
     def _next_chunk(self) -> _Chunk:
-        """Releases from the cursor on, until the chunk is full or every due window is decided."""
-        plan, size = self.plan, self.plan.windows.size_ms
+        """Releases from the cursor on, until the chunk is full or every due window is decided.
+
+        There is a close marker for each border that the clock made due, whatever batches or chunks lie between them:
+        what is published follows the arrival times of single records, never the lengths of lines.
+        """
+        size = self.plan.windows.size_ms
+        room = self.plan.limits.max_transaction_bytes
         records: list[Record] = []
-        room = plan.limits.max_transaction_bytes
-        from_ms = border = self.state.closed_through_ms
-        cursor = self.state.cursor
-        while border < self._due_ms and room > 0:
-            window = Window(border, border + size)
-            for key, record in self._decisions(window, cursor):
-                cursor = key
-                if record is not None:
-                    records.append(record)
-                    room -= len(record.value)
-                if room <= 0:
-                    break
-            else:
-                border, cursor = self._after(window), None
-        if border > from_ms:
-            records.append(self._publisher.marker(from_ms, border))
-        state = self._state_at(border, cursor)
+        border, cursor, marked = self.state.closed_through_ms, self.state.cursor, self._marked_through()
+        for due, _ in self._due:
+            while border < due and (room > 0 or not self._decides(border)):
+                window = Window(border, border + size)
+                for key, record in self._publisher.decisions(window, self.store.get(border), cursor):
+                    cursor = key
+                    if record is not None:
+                        records.append(record)
+                        room -= len(record.value)
+                    if room <= 0:
+                        break
+                else:
+                    border, cursor = self._after(window, due), None
+            if border < due:
+                break
+            records.append(self._publisher.marker(marked, due))
+            marked = due
+        state = self._state_at(border, cursor, marked)
         return _Chunk(Step(publish=tuple(records), commit=(self._commit(state),)), state)
 
-    def _decisions(self, window: Window, cursor: bytes | None) -> Iterator[tuple[bytes, Record | None]]:
-        return self._publisher.decisions(window, self.store.get(window.start_ms), cursor)
+    def _decides(self, start_ms: int) -> bool:
+        """Whether there is anything to decide in the window that starts there."""
+        return isinstance(self.plan.keys, DeclaredKeys) or self.store.get(start_ms) is not None
 
-    def _after(self, window: Window) -> int:
+    def _after(self, window: Window, due_ms: int) -> int:
         """The next border at which there is something to decide: windows in which nothing was counted are passed."""
         if isinstance(self.plan.keys, DeclaredKeys):
             return window.end_ms
         later = (start for start in self.store.starts() if start >= window.end_ms)
-        return min(next(later, self._due_ms), self._due_ms)
+        return min(next(later, due_ms), due_ms)
 
-    def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
+    def _marked_through(self) -> int:
+        """The end of the last close marker."""
+        marked = self.state.marked_through_ms
+        return self.state.closed_through_ms if marked is None else marked
+
+    def _due_through(self) -> int:
+        """The last border that is due or marked already."""
+        return self._due[-1][0] if self._due else self._marked_through()
+
+    def _note_due(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:
+        """Remember each border that a record of this batch made due, and where its replay begins: at that record."""
+        windows, after = self.plan.windows, self._due_through()
+        if not len(clocks) or windows.due_through(int(clocks[-1])) <= after:
+            return
+        for row in windows.due_rows(clocks, after).tolist():
+            before = int(clocks[row - 1]) if row else self._clock_ms
+            self._due.append((windows.due_through(int(clocks[row])), (int(columns.offsets[row]), before)))
+
+    def _state_at(self, closed_through_ms: int, cursor: bytes | None, marked_through_ms: int) -> PartitionState:
         """The state in which windows up to a border are closed: replay starts at the oldest window still open.
+
+        Or at the record that made a border due which is not marked yet, where that is earlier.
 
         The clock goes with the offset. The one of now may have passed windows that are due but not committed yet, and
         replay must not find their records late.
         """
         still_open = [origin for start, origin in self._origins.items() if start >= closed_through_ms]
-        offset, clock_ms = min(still_open, default=(self._position, self._clock_ms))
+        still_due = [origin for border, origin in self._due if border > marked_through_ms]
+        offset, clock_ms = min(still_open + still_due, default=(self._position, self._clock_ms))
         return replace(
             self.state,
             closed_through_ms=closed_through_ms,
@@ -175,6 +206,7 @@ class WindowCounter:
             clock_ms=clock_ms,
             offset=offset,
             declared=declared_digest(self.plan, drawn_through_ms(closed_through_ms, self.state.window_ms, cursor)),
+            marked_through_ms=None if marked_through_ms == closed_through_ms else marked_through_ms,
         )
 
     def _note_origins(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:

@@ -40,8 +40,9 @@ from support.counting_runs import (
 
 from sfm_stream.pipeline.counter import WindowCounter
 from sfm_stream.pipeline.extract import EventFormat, PythonExtractor
+from sfm_stream.pipeline.plan import Limits
 from sfm_stream.pipeline.publish import MARKER_KEY, Publisher
-from sfm_stream.privacy.key_rules import DeclaredKeys, Limits
+from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.codec import decode
 from sfm_stream.sketch.keys import encode_key
 from sfm_stream.transport.lines import LineInput
@@ -471,10 +472,6 @@ def test_the_generated_neighbours_catch_the_clock_mutant_too(stamped):
 # How the input is cut into batches
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the ranges of close markers follow the batches, and the batches of a file follow the lengths of its items",
-)
 def test_markers_do_not_tell_how_the_input_was_cut(tmp_path):
     """A real file, read in real chunks: a longer item moves the border of a chunk between two closes."""
     outputs = []
