@@ -1,0 +1,175 @@
+"""The tables of docs/accuracy.md: `python benchmarks/accuracy.py --processes 4`.
+
+Every cell of a table is an independent seeded run; more trials continue the same run. Without --trials each table has
+the number of trials that the document shows: about an hour of one core in all.
+"""
+
+import math
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import click
+import numpy as np
+
+from sfm_stream.sketch import union
+from sfm_stream.sketch.likelihood import Channel, maximise, standard_errors
+from sfm_stream.sketch.shape import SketchShape
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from reference.occupancy import lit_cells, lit_windows, noisy_histogram, noisy_ones
+
+BIG = (4096, 24)
+SHAPES = (BIG, (64, 16), (256, 16), (1024, 20), (16384, 24))
+EPSILONS = (0.5, 1, 2, 4, 8)
+COUNTS = (0, 10, 30, 100, 300, 1000, 10_000, 100_000, 1_000_000)
+OVERLAPS = ("disjoint", "same", "half", "heavy", "one", "day")
+RELEASES = ((2, 1), (2, 4), (4, 1), (4, 2), (8, 1), (12, 2), (12, 4), (24, 2), (24, 4), (60, 4))
+TALLY_COUNTS = (300, 1000, 10_000, 100_000)
+TRIALS = {"single": 600, "tally": 100, "small": 60, "long": 1000}
+LONG = (
+    (BIG, 8, 1, "disjoint", 100_000),
+    (BIG, 8, 1, "same", 100_000),
+    (BIG, 8, 1, "heavy", 100_000),
+    (BIG, 8, 1, "one", 100_000),
+    (BIG, 12, 4, "same", 100_000),
+    (BIG, 12, 4, "heavy", 100_000),
+    (BIG, 24, 4, "same", 100_000),
+    (BIG, 24, 4, "heavy", 100_000),
+    (BIG, 60, 4, "same", 100_000),
+    (BIG, 4, 1, "one", 1000),
+    (BIG, 24, 2, "half", 300),
+    ((64, 16), 24, 4, "same", 500),
+    ((64, 16), 24, 4, "one", 500),
+    ((64, 16), 24, 6, "one", 500),
+    ((256, 16), 48, 6, "heavy", 100),
+    ((256, 16), 4, 1, "disjoint", 3000),
+    ((256, 16), 4, 1, "same", 3000),
+    ((64, 16), 4, 2, "disjoint", 300),
+    ((64, 16), 4, 2, "same", 300),
+    ((256, 16), 2, 4, "heavy", 1000),
+)
+"""Mostly the cells whose coverage came out lowest in the short runs."""
+
+
+def single(shape, epsilon, n, trials):
+    """(trials, 4): value, unclamped, low, high of seeded sketches of n items."""
+    rng = np.random.default_rng([1, *shape, round(1000 * epsilon), n])
+    q = 1 / (math.exp(epsilon) + 1)
+    channel = Channel(q, q, 1 - 2 * q)
+    found = []
+    for _ in range(trials):
+        ones = noisy_ones(rng, lit_cells(rng, *shape, n), shape[0], q)
+        found.append(maximise(SketchShape(*shape), channel, ones, 0.95))
+    return np.array([(e.value, e.unclamped, e.low, e.high) for e in found])
+
+
+def tally(shape, releases, epsilon, pattern, n, trials):
+    """The same of seeded tallies over `releases` windows."""
+    rng = np.random.default_rng([2, *shape, releases, round(1000 * epsilon), n, OVERLAPS.index(pattern)])
+    q = 1 / (math.exp(epsilon) + 1)
+    channel = Channel(q, q, 1 - 2 * q)
+    found = []
+    for _ in range(trials):
+        counts = noisy_histogram(rng, lit_windows(rng, *shape, n, releases, pattern), q)
+        found.append(union.solve(SketchShape(*shape), channel, counts, 0.95))
+    return np.array([(e.value, e.unclamped, e.low, e.high) for e in found])
+
+
+def covered(found, n):
+    return 100 * float(np.mean((found[:, 2] <= n) & (n <= found[:, 3])))
+
+
+def bias(found, n, column=0):
+    return 100 * float(np.mean(found[:, column]) / n - 1)
+
+
+def rrmse(found, n, column=0):
+    return 100 * float(np.sqrt(np.mean((found[:, column] / n - 1) ** 2)))
+
+
+def half_width(found, n):
+    return 100 * float(np.median((found[:, 3] - found[:, 2]) / 2)) / n
+
+
+def row(*cells):
+    click.echo("| " + " | ".join(str(cell) for cell in cells) + " |")
+
+
+def header(*cells):
+    row(*cells)
+    click.echo("|" + "---|" * len(cells))
+
+
+def single_tables(run, trials):
+    cases = [(shape, epsilon, n, trials) for shape, epsilon, n in product(SHAPES, EPSILONS, COUNTS)]
+    found = dict(zip([case[:3] for case in cases], run(single, cases), strict=True))
+    click.echo(f"\n### One sketch, 4096x24: relative error in %, {trials} trials\n")
+    header("n", *(f"eps {e}: bias / RMSE / sandwich / paper" for e in EPSILONS))
+    for n in (n for n in COUNTS if n >= 100):
+        cells = []
+        for e in EPSILONS:
+            q = 1 / (math.exp(e) + 1)
+            paper, sandwich = standard_errors(SketchShape(*BIG), Channel(q, q, 1 - 2 * q), float(n))
+            here = found[BIG, e, n]
+            spread = f"{100 * sandwich / n:.2f} / {100 * paper / n:.2f}"
+            cells.append(f"{bias(here, n, 1):+.2f} / {rrmse(here, n, 1):.2f} / {spread}")
+        row(n, *cells)
+    click.echo(f"\n### One sketch: coverage of 95 % intervals in %, {trials} trials\n")
+    header("shape", "n", *(f"eps {e}" for e in EPSILONS))
+    for shape, n in product(SHAPES, COUNTS):
+        row(f"{shape[0]}x{shape[1]}", n, *(f"{covered(found[shape, e, n], n):.1f}" for e in EPSILONS))
+
+
+def tally_tables(run, trials, shapes, releases, counts, title):
+    cases = [(s, k, e, p, n, trials) for s, (k, e), p, n in product(shapes, releases, OVERLAPS, counts)]
+    found = dict(zip([case[:5] for case in cases], run(tally, cases), strict=True))
+    click.echo(f"\n### {title}, {trials} trials: bias / RMSE of the value, RMSE of the moment, in %\n")
+    header("shape", "releases, eps", "n", *OVERLAPS)
+    for s, (k, e), n in product(shapes, releases, counts):
+        here = [found[s, k, e, p, n] for p in OVERLAPS]
+        cells = (f"{bias(f, n):+.1f} / {rrmse(f, n):.1f}, {rrmse(f, n, 1):.1f}" for f in here)
+        row(f"{s[0]}x{s[1]}", f"{k}, {e}", n, *cells)
+    click.echo(f"\n### {title}: coverage of 95 % intervals in % (median half width in %)\n")
+    header("shape", "releases, eps", "n", *OVERLAPS)
+    for s, (k, e), n in product(shapes, releases, counts):
+        here = [found[s, k, e, p, n] for p in OVERLAPS]
+        row(f"{s[0]}x{s[1]}", f"{k}, {e}", n, *(f"{covered(f, n):.1f} ({half_width(f, n):.0f})" for f in here))
+
+
+def long_table(run, trials):
+    click.echo(f"\n### Long runs, {trials} trials, in %\n")
+    header("shape", "releases, eps", "overlap", "n", "coverage", "too high / too low", "value: bias / RMSE", "moment")
+    cases = [(*case, trials) for case in LONG]
+    for (s, k, e, p, n, _), f in zip(cases, run(tally, cases), strict=True):
+        missed = f"{100 * np.mean(f[:, 2] > n):.1f} / {100 * np.mean(f[:, 3] < n):.1f}"
+        errors = [f"{bias(f, n, c):+.1f} / {rrmse(f, n, c):.1f}" for c in (0, 1)]
+        row(f"{s[0]}x{s[1]}", f"{k}, {e}", p, n, f"{covered(f, n):.1f}", missed, *errors)
+
+
+@click.command()
+@click.option("--trials", type=int, help="Sketches a cell of a table. Default: as in the document.")
+@click.option("--processes", default=1, show_default=True)
+@click.option("--table", "tables", type=click.Choice(list(TRIALS)), multiple=True, help="Default: all.")
+def main(trials: int | None, processes: int, tables: tuple[str, ...]) -> None:
+    """Measure the estimators and print the tables of docs/accuracy.md."""
+    wanted = {name: trials or TRIALS[name] for name in tables or TRIALS}
+    with ProcessPoolExecutor(processes) as pool:
+
+        def run(job, cases):
+            return list(pool.map(job, *zip(*cases, strict=True)))
+
+        if "single" in wanted:
+            single_tables(run, wanted["single"])
+        if "tally" in wanted:
+            tally_tables(run, wanted["tally"], [BIG], RELEASES, TALLY_COUNTS, "Tallies, 4096x24")
+        if "small" in wanted:
+            pairs = ((24, 4), (24, 6), (48, 4), (48, 6))
+            tally_tables(run, wanted["small"], [(64, 16), (256, 16)], pairs, (10, 30, 100, 500), "Small tallies")
+        if "long" in wanted:
+            long_table(run, wanted["long"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""How fast, per CPU second, as medians of several runs; ratios are taken within one run.
+
+    python benchmarks/speed.py [pipeline | flips | estimates | memory | run | all] [--runs N]
+
+Figures with machine and date are in docs/performance.md. Nothing here is asserted by a test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import msgspec
+import numpy as np
+
+from sfm_stream import PcsaSketch, SketchShape, Tally, estimate, flip
+from sfm_stream.config import parse_config
+from sfm_stream.pipeline.counter import WindowCounter
+from sfm_stream.pipeline.extract import PythonExtractor
+from sfm_stream.privacy.coins import SystemCoins
+from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.flip import flip_bits
+from sfm_stream.sketch.bernoulli import WORD64, Word
+from sfm_stream.transport.lines import LineInput
+from sfm_stream.types import NO_TIME, InputEnd, PartitionState, RecordBatch
+from sfm_stream.windows.keys import KeyTable
+from sfm_stream.windows.store import WindowStore
+
+START_MS = 1_767_225_600_000
+PAGES, EVENTS = 1_000, 400_000
+CONFIG = """
+pipeline.id = "bench"
+input.path = "events.jsonl"
+input.complete = true
+event = { key = "page", item = "user", time = "at", time_unit = "ms", latest = 2027-01-01T00:00:00Z }
+window = { size = "1m", grace = "10s", start = 2026-01-01T00:00:00Z }
+privacy = { epsilon = 2, keys = "presence_is_public", max_epsilon_per_item_day = 10000 }
+output.path = "bench.sqlite"
+"""
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """CPU seconds of one call."""
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+def write_events(path: Path, pages: int = PAGES, users: int = 1_000_000, span_ms: int = 240_000) -> int:
+    """EVENTS page views of 120 bytes; returns the bytes written."""
+    rng = random.Random(1)
+    with path.open("wb") as sink:
+        for number in range(EVENTS):
+            event = {
+                "page": f"/article/{rng.randrange(pages):06d}",
+                "user": f"user-{rng.randrange(users):010d}",
+                "at": START_MS + number * span_ms // EVENTS,
+                "agent": "Mozilla/5.0",
+            }
+            line = json.dumps(event, separators=(",", ":"))
+            sink.write((line[:-1] + ',"_":"' + "x" * (119 - len(line) - 7) + '"}\n').encode())
+    return path.stat().st_size
+
+
+class Held:
+    """A batch whose records are in memory already: the client is no part of the measurement."""
+
+    def __init__(self, batch: RecordBatch) -> None:
+        self.partition, self.first, self.next_offset, self.count = 0, batch.first, batch.next_offset, batch.count
+        self._offsets, self._values = batch.offsets(), batch.values()
+
+    def offsets(self) -> np.ndarray:
+        return self._offsets
+
+    def arrivals(self) -> None:
+        return None
+
+    def values(self) -> list:
+        return self._values
+
+
+def pipeline(runs: int, folder: Path) -> None:
+    """The pipeline without a client against a loop that only decodes the same bytes."""
+    size = write_events(folder / "events.jsonl")
+    config = parse_config(CONFIG, folder)
+    source = LineInput(str(folder / "events.jsonl"), complete=True)
+    batches = []
+    while not isinstance(batch := source.read(0), InputEnd):
+        batches.append(Held(batch))
+    values = [value for batch in batches for value in batch.values()]
+    event = msgspec.defstruct("Event", [("page", str | int), ("user", str | int), ("at", int | float)], gc=False)
+    decode, decode_any = msgspec.json.Decoder(event).decode, msgspec.json.Decoder().decode
+
+    def typed() -> None:
+        for value in values:
+            decode(value)
+
+    def plain() -> None:
+        for value in values:
+            decode_any(value)
+
+    def count() -> None:
+        plan = config.plan(1, START_MS)
+        keys = KeyTable()
+        extractor = PythonExtractor(config.event_format(START_MS + 10**9), config.shape, config.item_hash, keys=keys)
+        state = PartitionState(
+            plan.fingerprint, 1, "events.jsonl", plan.windows.size_ms, START_MS, 0, START_MS, NO_TIME, 0
+        )
+        counter = WindowCounter(plan, 0, state, keys)
+        for batch in batches:
+            counter.add(extractor.columns([batch]))
+        assert len(counter.store.live_keys()) == PAGES  # everything that is queued is sorted in as well
+
+    figures = [(cpu(typed), cpu(plain), cpu(count)) for _ in range(runs)]
+    click.echo(f"{len(values)} events of {size / len(values):.0f} bytes, {PAGES} keys, {batches[0].count} a batch")
+    for place, name in enumerate(("decode into a struct", "decode into a dict", "whole pipeline")):
+        rate = statistics.median(len(values) / figure[place] for figure in figures)
+        ratio = statistics.median(figure[place] / figure[2] for figure in figures)
+        click.echo(f"{name:<22}{rate:>12,.0f} events per CPU second; the pipeline has {ratio:.0%} of it")
+
+
+class UrandomCoins:
+    """For comparison: the kernel's generator without OpenSSL."""
+
+    def digits(self, count: int) -> np.ndarray:
+        return np.frombuffer(os.urandom(count), np.uint8)
+
+
+def flips(runs: int, folder: Path) -> None:
+    """Sketches of 4096 x 24 flipped, lazily by bytes, by whole words, and from /dev/urandom."""
+    shape = SketchShape(4096, 24)
+    raw = PcsaSketch(shape).add(np.arange(100_000))
+    k = flip_threshold(2)
+
+    def words() -> None:
+        for _ in range(300):
+            drawn = SystemCoins().digits(8 * shape.cells).view(np.uint64) < np.uint64(k)
+            np.packbits(drawn, bitorder="little") ^ raw.bits
+
+    ways: dict[str, Callable[[], object]] = {
+        "flip()": lambda: [flip(raw, 2) for _ in range(300)],
+        "lazy bytes, OpenSSL": lambda: [flip_bits(raw.bits, k, SystemCoins()) for _ in range(300)],
+        "lazy bytes, urandom": lambda: [flip_bits(raw.bits, k, UrandomCoins()) for _ in range(300)],
+        "lazy 4-bit digits": lambda: [flip_bits(raw.bits, k, _Nibbles(), Word(64, 4)) for _ in range(100)] * 3,
+        "whole 64-bit words": words,
+    }
+    assert WORD64.digits == 8
+    for name, way in ways.items():
+        way()
+        calls = 100 if "4-bit" in name else 300
+        rate = statistics.median(calls / cpu(way) for _ in range(runs))
+        click.echo(f"{name:<22}{rate:>10,.0f} sketches per CPU second")
+
+
+class _Nibbles:
+    def digits(self, count: int) -> np.ndarray:
+        return SystemCoins().digits(count) & np.uint8(15)
+
+
+def estimates(runs: int, folder: Path) -> None:
+    """Estimates from one sketch and from tallies of 4 and 24 windows, 4096 x 24."""
+    shape = SketchShape(4096, 24)
+    sketches = [flip(PcsaSketch(shape).add(np.arange(i * 1_000, i * 1_000 + 20_000)), 2) for i in range(24)]
+    for name, source, calls in (
+        ("one sketch", sketches[0], 500),
+        ("tally of 4 windows", Tally.of(sketches[:4]), 50),
+        ("tally of 24 windows", Tally.of(sketches), 20),
+    ):
+        estimate(source)
+        rate = statistics.median(
+            calls / cpu(lambda s=source, n=calls: [estimate(s) for _ in range(n)]) for _ in range(runs)
+        )
+        click.echo(f"{name:<22}{rate:>10,.0f} estimates per CPU second")
+
+
+def memory(runs: int, folder: Path) -> None:
+    """Bytes for each open key with 10 distinct items, beyond the text of the key."""
+    keys, items = 100_000, 10
+    names = [f"key-{number:07d}" for number in range(keys)]
+    rng = np.random.default_rng(1)
+    cells = rng.integers(0, 4096 * 24, keys * items).astype(np.uint32)
+    tracemalloc.start()
+    table, store = KeyTable(), WindowStore(SketchShape(4096, 24), 60_000)
+    ids = np.fromiter(map(table.intern, names), np.int32, keys)
+    before_rows = tracemalloc.get_traced_memory()[0]
+    rows = np.tile(ids, items)
+    transient = tracemalloc.get_traced_memory()[0] - before_rows
+    for start in range(0, len(rows), 5_000):
+        block = slice(start, start + 5_000)
+        zeros = np.zeros(len(rows[block]), np.int64)
+        store.add(zeros, rows[block], cells[block], zeros)
+    assert len(store.live_keys()) == keys
+    held = tracemalloc.get_traced_memory()[0] - transient - ids.nbytes
+    tracemalloc.stop()
+    click.echo(f"{held / keys:.0f} bytes for each open key of {items} distinct items, plus the key")
+
+
+def run(runs: int, folder: Path) -> None:
+    """`sfm-stream run` as a whole process: read, count, release, roll up, commit to disk."""
+    for pages in (20, 1_000):
+        write_events(folder / "events.jsonl", pages)
+        (folder / "app.toml").write_text(CONFIG)
+        rates = []
+        for _ in range(runs):
+            for stale in folder.glob("bench.sqlite*"):
+                stale.unlink()
+            before = os.times()
+            call = [sys.executable, "-m", "sfm_stream.cli", "run", str(folder / "app.toml"), "--json"]
+            report = json.loads(subprocess.run(call, check=True, capture_output=True).stdout)
+            after = os.times()
+            used = after.children_user + after.children_system - before.children_user - before.children_system
+            rates.append((report["read"] / used, report["releases"] / used))
+        events, released = (statistics.median(column) for column in zip(*rates, strict=True))
+        click.echo(
+            f"{pages:>5} keys x 4 windows: {events:>9,.0f} events and {released:>6,.0f} releases per CPU second "
+            f"({report['releases']} releases, {report['rollups']} roll-ups, start-up included)"
+        )
+
+
+PARTS = {"pipeline": pipeline, "flips": flips, "estimates": estimates, "memory": memory, "run": run}
+
+
+@click.command()
+@click.argument("part", type=click.Choice([*PARTS, "all"]), default="all")
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True)
+def main(part: str, runs: int) -> None:
+    """Measure one part or all of them."""
+    for name, measure in PARTS.items():
+        if part in (name, "all"):
+            click.echo(f"\n{name}: {(measure.__doc__ or '').splitlines()[0]}")
+            with tempfile.TemporaryDirectory() as folder:
+                measure(runs, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
