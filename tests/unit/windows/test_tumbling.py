@@ -195,6 +195,8 @@ def test_any_batching_gives_every_record_the_same_fate(stream, step_every):
         (start, encode_key(key)): cells for start, keys in windows.items() for key, cells in keys.items()
     }
     assert counter.store.starts() == []
+    at_once, _, _ = run(plan, [rows] if rows else [], Same(255))
+    assert log.records == at_once.records, "markers included"
     border = min((clock + rules.skew) // rules.size * rules.size + rules.size, rules.end)
     if clock != NO_TIME and border > rules.start:
         assert covered(log.records) == (rules.start, border)
