@@ -34,7 +34,6 @@ class IngestReport:
     dropped: Counter[Reason] = field(default_factory=Counter)
     releases: int = 0
     open_windows: int = 0
-    start_ms: int | None = None
     closed_through_ms: int | None = None
 
 
@@ -103,9 +102,7 @@ class IngestWorker:
         partition = self._partitions[event.partition] = _Partition(event.partition, latest, keys, extractor)
         start = config.settings.window.start
         if state is not None:
-            plan = self._plan(state.start_ms)
-            if start is not None and start != state.start_ms:
-                plan = self._plan(start)
+            plan = self._plan(state.start_ms if start is None else start)
             require_continuation(state, plan, config.settings.input.path, event.partition)
             partition.counter = WindowCounter(plan, event.partition, state, keys, self._coins)
             self._transport.seek(event.partition, state.offset)
@@ -170,7 +167,6 @@ class IngestWorker:
         counters = [p.counter for p in self._partitions.values() if p.counter is not None]
         report = self.report
         report.open_windows = sum(len(counter.store.starts()) for counter in counters)
-        report.start_ms = min((counter.state.start_ms for counter in counters), default=None)
         report.closed_through_ms = min((counter.state.closed_through_ms for counter in counters), default=None)
 
 

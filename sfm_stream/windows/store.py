@@ -64,11 +64,6 @@ class OpenWindow:
         sparse = self._keys.nbytes + self._counts.nbytes + self._cells.nbytes + 8 * self._queued
         return sparse + len(self._bitmaps) * self.shape.nbytes
 
-    @property
-    def key_count(self) -> int:
-        """Keys known to be in the window; those still queued are not seen yet."""
-        return len(self._keys) + len(self._bitmaps)
-
     def _compact(self) -> None:
         if not self._queued:
             return
@@ -186,7 +181,7 @@ class WindowStore:
         return sorted(self._windows)
 
     def first_offset(self) -> int | None:
-        """Offset of the earliest record that an open window holds: where replay must begin."""
+        """Offset of the earliest record that an open window holds."""
         return min((window.first_offset for window in self._windows.values()), default=None)
 
     def live_keys(self) -> NDArray[np.int32]:
