@@ -49,7 +49,7 @@ def main() -> None:
         "\nWhat was protected: whether an aircraft used an airport (or flew for a carrier) in a given hour, which "
         "changes the probability of anything that is published by at most a factor e^epsilon, epsilon = "
         f"{epsilon_of('by_origin.toml')} (docs/privacy.md).\n"
-        "At which cost: every count of an hour is off by some three aircraft and that of a day by the errors above, and "
+        "At which cost: every count of an hour is off by some three aircraft and that of a day as said above, and "
         "an aircraft that departs in h hours of a day has lost h times that epsilon by the evening (at most the column "
         "epsilon), which is why the window is the longest there is, an hour."
     )
