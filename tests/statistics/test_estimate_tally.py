@@ -1,7 +1,7 @@
-"""Tallies and merged sketches, simulated: coverage for any overlap of windows, and no bias of the moment.
+"""Tallies and merged sketches, simulated: coverage for any overlap of windows, no bias of the moment, errors in bounds.
 
 Bounds are 4.5 standard deviations of the Monte-Carlo error, two-sided: with a new seed a correct estimator would fail
-one assertion in 150,000. Seeds are fixed.
+one assertion in 150,000. The bounds of root mean square errors say their own. Seeds are fixed.
 """
 
 import math
@@ -22,14 +22,23 @@ TRIALS = 120
 SMALL = SketchShape(256, 16)
 
 
-def run(shape, releases, epsilon, pattern, n, trials=TRIALS):
+BIG = SketchShape(4096, 24)
+LARGEST_ERRORS = {
+    (8, 1): {"disjoint": 7, "same": 3, "half": 8, "heavy": 7, "one": 12, "day": 18},
+    (24, 2): {"disjoint": 5, "same": 2, "half": 6, "heavy": 3, "one": 7, "day": 9},
+    (24, 4): dict.fromkeys(PATTERNS, 2),
+}
+"""Root mean square errors of the value in %, by (releases, epsilon), at n = 100,000."""
+
+
+def run(shape, releases, epsilon, pattern, n, trials=TRIALS, confidence=0.95):
     """(trials, 5): value, unclamped, low, high, standard error."""
     rng = np.random.default_rng([shape.buckets, releases, int(10 * epsilon), n, PATTERNS.index(pattern)])
     q = 1 / (math.exp(epsilon) + 1)
     channel, found = Channel(q, q, 1 - 2 * q), []
     for _ in range(trials):
         lit = lit_windows(rng, shape.buckets, shape.levels, n, releases, pattern)
-        found.append(union.solve(shape, channel, noisy_histogram(rng, lit, q), 0.95))
+        found.append(union.solve(shape, channel, noisy_histogram(rng, lit, q), confidence))
     return np.array([(e.value, e.unclamped, e.low, e.high, e.standard_error) for e in found])
 
 
@@ -46,6 +55,29 @@ def test_intervals_cover_for_every_overlap(pattern, releases, epsilon):
     assert abs(relative.mean()) < 4.5 * sigma / math.sqrt(TRIALS) + 2 * sigma**2
     # Both errors are of the same sketches and correlate; the value is at most a fifth worse than the moment.
     assert np.mean((found[:, 0] / n - 1) ** 2) < 1.2**2 * np.mean(relative**2)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(("releases", "epsilon"), LARGEST_ERRORS)
+def test_errors_of_the_value_are_no_larger_than_stated(pattern, releases, epsilon):
+    """With a new seed an estimator of just the stated error would fail once in 1000, one of 0.8 of it never.
+
+    The sum of 32 squared normal errors is chi-square with 32 degrees of freedom: at most 1.95 times its mean in all but
+    1 of 1000 trials. Confidence 0.999: at 0.95 one value in twenty is the end of an interval that misses the truth.
+    """
+    n = 100_000
+    found = run(BIG, releases, epsilon, pattern, n, trials=32, confidence=0.999)
+    errors = 100 * (found[:, 0] / n - 1)
+    assert np.mean(errors**2) < 1.95 * LARGEST_ERRORS[releases, epsilon][pattern] ** 2
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(("releases", "epsilon"), [(8, 1), (24, 2)])
+def test_near_the_noise_floor_the_value_is_still_the_size_of_the_truth(pattern, releases, epsilon):
+    """n is one to three times the standard error of one release; an error of 70 % would fail once in 1000."""
+    n = 1000
+    errors = run(BIG, releases, epsilon, pattern, n, trials=32)[:, 0] / n - 1
+    assert np.mean(errors**2) < 1.95 * 0.7**2
 
 
 @pytest.mark.parametrize("epsilon", [1, 2])

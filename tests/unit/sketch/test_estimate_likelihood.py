@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import likelihood_oracle as oracle
 from reference.occupancy import count_law
 
-from sfm_stream.sketch import mixture, moment
+from sfm_stream.sketch import moment
 from sfm_stream.sketch.intervals import Acceptance, normal_limits
 from sfm_stream.sketch.kernel import MAX_SUPPORT, kernel
 from sfm_stream.sketch.likelihood import Channel, maximise, standard_errors
@@ -131,58 +131,3 @@ def test_the_moment_is_unbiased_in_every_lit_state(releases, epsilon):
     assert law @ z == pytest.approx(np.eye(releases + 1)[0], abs=1e-9)
     assert (law @ z**2)[1:] == pytest.approx(moment.lit_square(channel, releases, ones[1:]), rel=1e-9)
     assert (law @ z**2)[0] == pytest.approx((1 + channel.empty_variance) ** releases, rel=1e-9)
-
-
-def exact_histogram(shape, channel, releases, n, lit):
-    """Expected counts, a million times a sketch so that rounding does not matter, of cells with q_r = lit[r - 1]."""
-    law = count_law(releases, channel.q)
-    rate = -n * np.log1p(-shape.rho)
-    rows = []
-    for x in rate:
-        chance = [math.exp(-x) * x**r / math.factorial(r) for r in range(len(lit))]
-        chance.append(1 - sum(chance))
-        spread = sum(c * np.asarray(q) for c, q in zip(chance[1:], lit, strict=True))
-        rows.append(chance[0] * law[0] + spread @ law[1:])
-    return np.rint(1e6 * shape.buckets * np.array(rows)).astype(np.int64)
-
-
-@pytest.mark.parametrize("spread", ["few", "all"])
-def test_the_mixture_finds_n_from_expected_counts(spread):
-    shape, channel, releases = SketchShape(64, 16), channel_of(3), 6
-    steady = [[0.02] * 5 + [0.9]] * 6
-    growing = [[0.9 - 0.1 * r if m == r else (0.1 + 0.1 * r) / 5 for m in range(6)] for r in range(6)]
-    histogram = exact_histogram(shape, channel, releases, 400.0, steady if spread == "all" else growing)
-    found = mixture.maximise(shape, kernel(channel, releases), histogram, 300.0, 30.0)
-    assert found.n == pytest.approx(400, rel=0.02)
-
-
-def test_the_slope_of_the_mixture_is_the_derivative_of_its_likelihood():
-    shape, channel, releases = SketchShape(64, 16), channel_of(1.5), 5
-    rng = np.random.default_rng(5)
-    lit = rng.dirichlet(np.ones(5), 6)
-    histogram = rng.integers(1, 40, (16, 6))
-    at = mixture._Levels.at(shape, kernel(channel, releases), histogram, 150.0)
-    used = np.flatnonzero(np.isin(-150.0 * np.log1p(-shape.rho), at.rate)).tolist()
-    assert len(used) == len(at.rate) > 5
-    law, step = count_law(releases, channel.q), 1e-5
-
-    def value(n):
-        return oracle.tally_log_likelihood(64, 16, law, lit, histogram, n, used)
-
-    slope = (value(150 * math.exp(step)) - value(150 * math.exp(-step))) / (2 * step)
-    assert at.slope(lit) == pytest.approx(slope, rel=1e-4)
-
-
-def test_em_steps_never_lower_the_likelihood():
-    shape, channel, releases = SketchShape(64, 16), channel_of(1), 8
-    rng = np.random.default_rng(6)
-    histogram = np.array([rng.multinomial(64, np.full(9, 1 / 9)) for _ in range(16)])
-    at = mixture._Levels.at(shape, kernel(channel, releases), histogram, 150.0)
-    lit = np.full((6, 8), 1 / 8)
-    heights = []
-    for _ in range(30):
-        shown = at.background + at.weights[:, 1:] @ (lit @ at.table.lit)
-        heights.append(float(np.sum(at.counts * np.log(shown))))
-        lit = at._step(lit)
-    assert np.diff(heights).min() > -1e-9
-    assert heights[-1] > heights[0] + 1
