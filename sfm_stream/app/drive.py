@@ -10,34 +10,49 @@ from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.transport.base import Transport
 from sfm_stream.types import Step
 
-TRIES = 3
+TRIES = 50
 
 
 class Pipeline(Protocol):
-    """What WindowCounter and Rollup have in common."""
+    """What WindowCounter and Rollup have in common. failed: how often in a row its step was not committed."""
+
+    failed: int
 
     def step(self) -> Step | None: ...
     def committed(self, step: Step) -> None: ...
 
 
-def perform(transport: Transport, pipeline: Pipeline, step: Step) -> None:
-    """Commit one step and tell the pipeline. The same bytes are sent again where nothing was begun."""
-    for _ in range(TRIES):
-        if transport.commit(step):
-            pipeline.committed(step)
-            return
-    raise StateError(f"a transaction could not be begun in {TRIES} tries; nothing of it is stored, start again")
+def perform(transport: Transport, pipeline: Pipeline, step: Step) -> bool:
+    """Commit one step and tell the pipeline. False: it is not committed, and stays due.
+
+    The next turn tries it again with the same bytes; polling comes in between, and may say that the partition is lost.
+    Raises StateError after so many tries in a row that waiting does not help.
+    """
+    if transport.commit(step):
+        pipeline.failed = 0
+        pipeline.committed(step)
+        return True
+    pipeline.failed += 1
+    if pipeline.failed >= TRIES:
+        raise StateError(f"a transaction was not committed in {TRIES} tries; nothing of it is stored, start again")
+    return False
 
 
 def drain(
-    transport: Transport, pipeline: Pipeline, stopping: Callable[[], bool], *, releases_only: bool = False
+    transport: Transport,
+    pipeline: Pipeline,
+    stopping: Callable[[], bool],
+    *,
+    releases_only: bool = False,
+    done: Callable[[Step], None] = lambda step: None,
 ) -> int:
-    """Perform every step that is due, or until it is time to stop; returns how many records were published.
+    """Perform every step that is due, until it is time to stop or one is not committed; returns how many records
+    were published.
 
-    releases_only: leave close markers out of the number.
+    releases_only: leave close markers out of the number. done: called with each step once it is committed.
     """
     published = 0
-    while not stopping() and (step := pipeline.step()) is not None:
-        perform(transport, pipeline, step)
+    while not stopping() and (step := pipeline.step()) is not None and perform(transport, pipeline, step):
         published += sum(1 for record in step.publish if not (releases_only and record.key == MARKER_KEY))
+        done(step)
     return published

@@ -4,6 +4,9 @@
     counter.step()               the next transaction that is due, or None; the same one until committed() is called
     counter.committed(step)      it is in the log: forget the raw state behind it
 
+Each window gets its releases and then one close marker, whether or not anything was counted in it, so what is
+published up to any border follows from the windows alone (docs/decisions/0008-one-marker-for-each-window.md).
+
 A restart drops this object and replays from the committed offset: records decide by themselves whether they count,
 so the second reading gives what the first one gave.
 """
@@ -20,7 +23,6 @@ from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.pipeline.publish import Publisher
 from sfm_stream.pipeline.state import declared_digest, drawn_through_ms, encode_state
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.types import (
     NO_TIME,
     Commit,
@@ -60,10 +62,13 @@ class WindowCounter:
         self._publisher = Publisher(plan, partition, keys, coins)
         self._clock_ms = state.clock_ms
         self._position = state.offset
-        # Borders up to which windows are due, ascending, each with the (offset, clock) to replay it from.
-        self._due: list[tuple[int, tuple[int, int]]] = []
+        # Windows that end at or before this are due, and take no record any more. Where the committed clock has passed
+        # one that no commit has closed, nothing was counted in it: replay starts no later than the first record that
+        # was, and finds every record from there on late for this window, as the first reading did.
+        self._due_ms = max(state.closed_through_ms, plan.windows.due_through(state.clock_ms))
         self._chunk: _Chunk | None = None
         self._invalid_run = 0
+        self.failed = 0
         # Window start -> (offset, clock) to replay it from: its first record, and the clock just before that record.
         self._origins: dict[int, tuple[int, int]] = {}
 
@@ -75,7 +80,7 @@ class WindowCounter:
         plan = self.plan
         clocks = plan.windows.clocks(columns, self._clock_ms)
         self._require_no_gap(columns, clocks)
-        reasons, starts = plan.windows.judge(columns, clocks, self.state.closed_through_ms)
+        reasons, starts = plan.windows.judge(columns, clocks, self._due_ms)
         reasons = self._declared_later(columns, starts, reasons)
         self._require_valid(columns)
         if not reasons.any():
@@ -84,26 +89,49 @@ class WindowCounter:
             rows = np.flatnonzero(reasons == Reason.OK)
             self.store.add(starts[rows], columns.key_ids[rows], columns.cells[rows], columns.offsets[rows])
         self._note_origins(columns, clocks)
-        self._note_due(columns, clocks)
         self._position = columns.next_offset
         if len(clocks):
             self._clock_ms = int(clocks[-1])
+            self._due_ms = max(self._due_ms, plan.windows.due_through(self._clock_ms))
         self._require_memory()
         return _dropped(columns, reasons)
+
+    def passed(self, offset: int) -> None:
+        """Every record before this offset has been added; offsets that hold none may lie before it."""
+        self._position = max(self._position, offset)
 
     def finish(self) -> None:
         """The input is complete: every window that a record up to the clock may belong to is due."""
         if self._clock_ms != NO_TIME:
-            last = self.plan.windows.last_border(self._clock_ms)
-            if last > self._due_through():
-                self._due.append((last, (self._position, self._clock_ms)))
+            self._due_ms = max(self._due_ms, self.plan.windows.last_border(self._clock_ms))
+
+    def idle(self, until_ms: int) -> None:
+        """Everything appended before until_ms has been read: what time alone closes by then is due without a record.
+
+        The clock stays where records put it. Once committed, these windows are closed for every replay, and a record
+        that comes for one of them after all is late. Raises StateError where more are due at once than a gap may have.
+        """
+        through, limit = self.plan.windows.due_through(until_ms), self.plan.limits.max_gap_windows
+        count = (through - self._due_ms) // self.plan.windows.size_ms
+        if count > limit:
+            raise StateError(
+                f"partition {self.partition}: {count} windows without a record would be closed at once, from "
+                f"{self._due_ms} ms on, more than limits.max_gap_windows = {limit}. Raise the limit if they are to be "
+                "published, else set window.start to a later border (in a new epoch, if this one has begun)"
+            )
+        self._due_ms = max(self._due_ms, through)
+
+    @property
+    def behind(self) -> bool:
+        """Whether a window is due that no commit has closed."""
+        return self._due_ms > self.state.closed_through_ms
 
     def step(self) -> Step | None:
-        """The next transaction: releases in order of window and key, a close marker, and the new position.
+        """The next transaction: releases in order of window and key, close markers, and the new position.
 
         None where no window is due. A draw is made once: the same step is given until committed() is called.
         """
-        if self._chunk is None and self._due:
+        if self._chunk is None and self.behind:
             self._chunk = self._next_chunk()
         return self._chunk.step if self._chunk else None
 
@@ -112,7 +140,6 @@ class WindowCounter:
         if self._chunk is None or step is not self._chunk.step:
             raise StateError("committed() was called with a step that is not due")
         self.state, self._chunk = self._chunk.state, None
-        self._due = [due for due in self._due if due[0] > self._marked_through()]
         closed = [start for start in self.store.starts() if start < self.state.closed_through_ms]
         for start in closed:
             self.store.drop(start)
@@ -124,81 +151,41 @@ class WindowCounter:
         """A commit of the position alone, None where it did not move. For use between steps."""
         if self._chunk is not None:
             return None
-        moved = self._state_at(self.state.closed_through_ms, self.state.cursor, self._marked_through())
+        moved = self._state_at(self.state.closed_through_ms, self.state.cursor)
         if moved == self.state:
             return None
         self._chunk = _Chunk(Step(commit=(self._commit(moved),)), moved)
         return self._chunk.step
 
     def _next_chunk(self) -> _Chunk:
-        """Releases from the cursor on, until the chunk is full or every due window is decided.
-
-        There is a close marker for each border that the clock made due, whatever batches or chunks lie between them:
-        what is published follows the arrival times of single records, never the lengths of lines.
-        """
-        size = self.plan.windows.size_ms
+        """Releases from the cursor on, and behind those of each window its close marker, until the chunk is full."""
         room = self.plan.limits.max_transaction_bytes
         records: list[Record] = []
-        border, cursor, marked = self.state.closed_through_ms, self.state.cursor, self._marked_through()
-        for due, _ in self._due:
-            while border < due and (room > 0 or not self._decides(border)):
-                window = Window(border, border + size)
-                for key, record in self._publisher.decisions(window, self.store.get(border), cursor):
-                    cursor = key
-                    if record is not None:
-                        records.append(record)
-                        room -= len(record.value)
-                    if room <= 0:
-                        break
-                else:
-                    border, cursor = self._after(window, due), None
-            if border < due:
-                break
-            records.append(self._publisher.marker(marked, due))
-            marked = due
-        state = self._state_at(border, cursor, marked)
+        border, cursor = self.state.closed_through_ms, self.state.cursor
+        while border < self._due_ms and room > 0:
+            window = Window(border, border + self.plan.windows.size_ms)
+            for key, record in self._publisher.decisions(window, self.store.get(border), cursor):
+                cursor = key
+                if record is not None:
+                    records.append(record)
+                    room -= len(record.value)
+                if room <= 0:
+                    break
+            else:
+                records.append(self._publisher.marker(window))
+                room -= len(records[-1].value)
+                border, cursor = window.end_ms, None
+        state = self._state_at(border, cursor)
         return _Chunk(Step(publish=tuple(records), commit=(self._commit(state),)), state)
 
-    def _decides(self, start_ms: int) -> bool:
-        """Whether there is anything to decide in the window that starts there."""
-        return isinstance(self.plan.keys, DeclaredKeys) or self.store.get(start_ms) is not None
-
-    def _after(self, window: Window, due_ms: int) -> int:
-        """The next border at which there is something to decide: windows in which nothing was counted are passed."""
-        if isinstance(self.plan.keys, DeclaredKeys):
-            return window.end_ms
-        later = (start for start in self.store.starts() if start >= window.end_ms)
-        return min(next(later, due_ms), due_ms)
-
-    def _marked_through(self) -> int:
-        """The end of the last close marker."""
-        marked = self.state.marked_through_ms
-        return self.state.closed_through_ms if marked is None else marked
-
-    def _due_through(self) -> int:
-        """The last border that is due or marked already."""
-        return self._due[-1][0] if self._due else self._marked_through()
-
-    def _note_due(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:
-        """Remember each border that a record of this batch made due, and where its replay begins: at that record."""
-        windows, after = self.plan.windows, self._due_through()
-        if not len(clocks) or windows.due_through(int(clocks[-1])) <= after:
-            return
-        for row in windows.due_rows(clocks, after).tolist():
-            before = int(clocks[row - 1]) if row else self._clock_ms
-            self._due.append((windows.due_through(int(clocks[row])), (int(columns.offsets[row]), before)))
-
-    def _state_at(self, closed_through_ms: int, cursor: bytes | None, marked_through_ms: int) -> PartitionState:
+    def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
         """The state in which windows up to a border are closed: replay starts at the oldest window still open.
-
-        Or at the record that made a border due which is not marked yet, where that is earlier.
 
         The clock goes with the offset. The one of now may have passed windows that are due but not committed yet, and
         replay must not find their records late.
         """
         still_open = [origin for start, origin in self._origins.items() if start >= closed_through_ms]
-        still_due = [origin for border, origin in self._due if border > marked_through_ms]
-        offset, clock_ms = min(still_open + still_due, default=(self._position, self._clock_ms))
+        offset, clock_ms = min(still_open, default=(self._position, self._clock_ms))
         return replace(
             self.state,
             closed_through_ms=closed_through_ms,
@@ -206,7 +193,6 @@ class WindowCounter:
             clock_ms=clock_ms,
             offset=offset,
             declared=declared_digest(self.plan, drawn_through_ms(closed_through_ms, self.state.window_ms, cursor)),
-            marked_through_ms=None if marked_through_ms == closed_through_ms else marked_through_ms,
         )
 
     def _note_origins(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:
@@ -235,15 +221,15 @@ class WindowCounter:
         return marked
 
     def _require_no_gap(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:
-        limit = self.plan.limits.max_gap_windows * self.plan.windows.size_ms
-        # Before the start of the epoch there is nothing to close, so no gap either.
-        clocks = np.maximum(clocks, self.state.start_ms)
-        jumps = np.diff(clocks, prepend=max(self._clock_ms, self.state.start_ms))
-        if len(jumps) and int(jumps.max()) > limit:
+        windows, limits = self.plan.windows, self.plan.limits
+        # No window is left to close before this time: none lies before the start of the epoch, idle time closed others.
+        passed = max(self._clock_ms, self._due_ms + windows.grace_ms)
+        jumps = np.diff(np.maximum(clocks, passed), prepend=passed)
+        if len(jumps) and int(jumps.max()) > limits.max_gap_windows * windows.size_ms:
             row = int(jumps.argmax())
             raise StateError(
                 f"partition {self.partition}, offset {int(columns.offsets[row])}: arrival time jumps by "
-                f"{int(jumps[row])} ms, more than limits.max_gap_windows = {self.plan.limits.max_gap_windows} windows. "
+                f"{int(jumps[row])} ms, more than limits.max_gap_windows = {limits.max_gap_windows} windows. "
                 "Raise the limit if the gap is real, else set window.start or remove the record"
             )
 

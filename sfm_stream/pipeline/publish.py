@@ -57,20 +57,20 @@ class Publisher:
             raw = PcsaSketch.of_bits(self._plan.shape, cells.bits(key_id) if cells else blank, self._plan.item_hash)
             yield key, self._release(window, key, raw)
 
-    def marker(self, start_ms: int, through_ms: int) -> Record:
-        """The record that says: every window that ends in (start_ms, through_ms] is decided for ever."""
+    def marker(self, window: Window) -> Record:
+        """The record that says: this window is decided for ever."""
         plan = self._plan
         marker = CloseMarker(
             pipeline=plan.pipeline,
             epoch=plan.epoch,
             partition=self._partition,
             partitions=plan.partitions,
-            start_ms=start_ms,
-            through_ms=through_ms,
+            start_ms=window.start_ms,
+            through_ms=window.end_ms,
             window_ms=plan.windows.size_ms,
             fingerprint=plan.fingerprint,
         )
-        return Record(SKETCHES, self._partition, MARKER_KEY, encode(marker), through_ms)
+        return Record(SKETCHES, self._partition, MARKER_KEY, encode(marker), window.end_ms)
 
     def _candidates(self, window: Window, content: OpenWindow | None) -> list[tuple[bytes, int]]:
         if isinstance(self._plan.keys, DeclaredKeys):

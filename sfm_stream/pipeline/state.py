@@ -28,7 +28,6 @@ class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froze
     offset: int
     declared: str
     cursor: bytes | None
-    marked_through_ms: int | None
 
 
 _DECODER = msgspec.json.Decoder(_Stored, strict=True)

@@ -36,12 +36,6 @@ class Tumbling:
         """The end of the last window with end + grace < clock; at most end_ms."""
         return min(self.floor(clock_ms - self.grace_ms - 1), self.end_ms)
 
-    def due_rows(self, clocks: NDArray[np.int64], after_ms: int) -> NDArray[np.intp]:
-        """The rows at which `due_through` of their clock grows, beyond after_ms. clocks ascend."""
-        due = clocks - (self.grace_ms + 1)
-        due = np.minimum(due - due % self.size_ms, self.end_ms)
-        return np.flatnonzero((due > after_ms) & (np.diff(due, prepend=after_ms) > 0))
-
     def last_border(self, clock_ms: int) -> int:
         """The end of the last window that a record up to this clock may belong to; at most end_ms."""
         return min(self.floor(clock_ms + self.max_future_skew_ms) + self.size_ms, self.end_ms)

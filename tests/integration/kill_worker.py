@@ -52,7 +52,7 @@ def plant(point: str, count: int) -> None:
 
     def dying_read(self, partition):
         batch = read(self, partition)
-        if getattr(batch, "next_offset", 0) >= count:
+        if (getattr(batch, "next_offset", None) or 0) >= count:
             die()
         return batch
 

@@ -174,8 +174,9 @@ def markers_of(records: Iterable[Record]) -> list[CloseMarker]:
 
 
 def covered(records: Iterable[Record]) -> tuple[int, int] | None:
-    """(from, through) of all markers, which must follow one another without a gap or an overlap."""
+    """(from, through) of all markers: one for each window, in order, without a gap or an overlap."""
     markers = markers_of(records)
+    assert all(marker.through_ms - marker.start_ms == marker.window_ms for marker in markers)
     for before, after in pairwise(markers):
         assert before.through_ms == after.start_ms
     return (markers[0].start_ms, markers[-1].through_ms) if markers else None

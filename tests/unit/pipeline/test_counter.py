@@ -65,6 +65,11 @@ def shown(records):
     return found
 
 
+def marks(start, through):
+    """One marker for each window of 10."""
+    return [("marker", border, border + 10) for border in range(start, through, 10)]
+
+
 def counter_of(plan, rows=(), coins=None, state=None):
     keys = table_of(plan)
     counter = WindowCounter(plan, 0, state or first_state(plan), keys, coins or Tape(1))
@@ -83,12 +88,13 @@ def test_windows_in_order_of_time_and_keys_in_order_of_their_bytes():
         *((0, key) for key in BY_BYTES),
         ("marker", 0, 10),
         *((10, key) for key in BY_BYTES),
-        ("marker", 10, 30),
+        ("marker", 10, 20),
+        ("marker", 20, 30),
     ]
     for record in log.releases:
         assert record.timestamp_ms == decode(record.value).window.end_ms
         assert (record.topic, record.partition) == (SKETCHES, 0)
-    assert [record.timestamp_ms for record in log.records if record.key == MARKER_KEY] == [10, 30]
+    assert [record.timestamp_ms for record in log.records if record.key == MARKER_KEY] == [10, 20, 30]
 
 
 def test_a_release_says_what_the_plan_says():
@@ -99,8 +105,8 @@ def test_a_release_says_what_the_plan_says():
     assert (release.unit, release.sketch.k, release.sketch.shape, release.sketch.hash) == (
         "removed", plan.k, plan.shape, "xxh64",
     )  # fmt: skip
-    (marker,) = markers_of(log.records)
-    assert (marker.start_ms, marker.through_ms, marker.window_ms, marker.fingerprint) == (50, 70, 10, FINGERPRINT)
+    marker, _ = markers_of(log.records)
+    assert (marker.start_ms, marker.through_ms, marker.window_ms, marker.fingerprint) == (50, 60, 10, FINGERPRINT)
 
 
 def test_nothing_is_due_until_the_clock_is_past_end_and_grace():
@@ -119,22 +125,41 @@ def test_a_record_without_a_usable_item_moves_the_clock_all_the_same():
 GAP = at((5, "a", 1), (1005, "b", 2))
 
 
-def test_windows_without_an_event_are_one_marker():
+def test_each_window_has_its_marker_whether_or_not_anything_was_counted_in_it():
     for keys in (PRESENCE, SELECTED):
         for batches in ([GAP], [GAP[:1], GAP[1:]]):
             log, _, _ = run(plan_of(keys), batches, Same(0))
             assert shown(log.records) == [
-                (0, encode_key("a")), ("marker", 0, 1000), (1000, encode_key("b")), ("marker", 1000, 1010),
+                (0, encode_key("a")), *marks(0, 1000), (1000, encode_key("b")), *marks(1000, 1010),
             ]  # fmt: skip
         far, _, _ = run(plan_of(keys, start=0), [at((995, "a", 1))], Same(0))
-        assert shown(far.records) == [("marker", 0, 990), (990, encode_key("a")), ("marker", 990, 1000)]
+        assert shown(far.records) == [*marks(0, 990), (990, encode_key("a")), *marks(990, 1000)]
+
+
+def test_a_removed_record_leaves_every_marker_as_it_was():
+    """The one that first passes a border may be missing: what is closed by the next one is the same, piece by piece."""
+    for rows in (at((5, "a", 1), (16, "a", 1), (35, "a", 1)), at((5, "a", 1), (35, "a", 1))):
+        for step_every in (1, 3):
+            log, _, _ = run(plan_of(declared()), [[row] for row in rows], Tape(1), step_every=step_every)
+            assert shown(log.records) == marks(0, 40)
+
+
+def test_a_long_gap_is_committed_in_pieces():
+    log, _, _ = run(plan_of(max_transaction_bytes=500), [GAP], Same(255), finish=False)
+    assert covered(log.records) == (0, 1000)
+    *full, _ = sizes_of(log)
+    largest = max(len(record.value) for record in log.records)
+    assert len(full) > 10 and all(500 <= size < 500 + largest for size in full)
+    assert [state_in(step).closed_through_ms for step in log.steps] == [
+        markers_of(step.publish)[-1].through_ms for step in log.steps
+    ]
 
 
 def test_windows_without_an_event_are_empty_releases_of_declared_keys():
     log, _, _ = run(plan_of(declared("a", "b", "c")), [GAP], Same(255))
     names = [encode_key(key) for key in "abc"]
-    closed = [(10 * window, key) for window in range(101) for key in names]
-    assert shown(log.records) == [*closed[:-3], ("marker", 0, 1000), *closed[-3:], ("marker", 1000, 1010)]
+    each = [[*((start, key) for key in names), *marks(start, start + 10)] for start in range(0, 1010, 10)]
+    assert shown(log.records) == [record for window in each for record in window]
     lit = {place: cells for place, cells in contents(log.records).items() if cells}
     assert lit == {(0, names[0]): {1}, (1000, names[1]): {2}}
     assert len({len(record.value) for record in log.releases}) == 1
@@ -172,7 +197,7 @@ def test_selection_withholds_and_publishes():
 
 def test_finish_closes_every_window_that_the_clock_allows_and_nothing_before_the_start():
     log, _, counter = run(plan_of(skew=25), [[Row(0, 12, 30, "a", 1)]], Tape(1))
-    assert shown(log.records) == [("marker", 0, 10), (30, encode_key("a")), ("marker", 10, 40)]
+    assert shown(log.records) == [*marks(0, 30), (30, encode_key("a")), *marks(30, 40)]
     assert counter.step() is None
     counter.finish()
     assert counter.step() is None
@@ -233,7 +258,7 @@ MODES = {
 
 
 def sizes_of(log):
-    return [sum(len(record.value) for record in releases_of(step.publish)) for step in log.steps]
+    return [sum(len(record.value) for record in step.publish) for step in log.steps]
 
 
 BUSY = at(*((start + i, key, i) for start in range(0, 60, 10) for i, key in enumerate(KEYS)), (200, "z", 1))
@@ -248,7 +273,7 @@ def test_a_close_in_pieces_is_the_close_in_one(mode, limit):
     assert len(pieces.steps) >= len(whole.steps) == 2
     assert pieces.releases == whole.releases
     assert covered(pieces.records) == covered(whole.records) == (0, 210)
-    largest = max(len(record.value) for record in pieces.releases)
+    largest = max(len(record.value) for record in pieces.records)
     assert all(size < limit + largest for size in sizes_of(pieces))
     cut = [size for step, size in zip(pieces.steps, sizes_of(pieces), strict=True) if state_in(step).cursor is not None]
     assert cut or limit > 300 or mode == "selected"
@@ -268,7 +293,7 @@ def test_a_marker_comes_only_behind_all_releases_of_its_windows(limit):
             else:
                 assert rest[0] >= through
         state = state_in(step)
-        assert through == (state.closed_through_ms if state.marked_through_ms is None else state.marked_through_ms)
+        assert through == state.closed_through_ms
         if state.cursor is not None:
             last = releases_of(step.publish)[-1]
             assert (last.key, decode(last.value).window.start_ms) == (state.cursor, state.closed_through_ms)
@@ -507,11 +532,20 @@ def test_a_wrong_committed_state_is_caught(mutant, history):
         assert_restarts_agree(history, mutant)
 
 
-def test_what_made_a_border_due_is_replayed_until_its_marker_is_committed():
-    """Found late once, a record is late again: the clock goes with the offset, here from before any record."""
-    counter = counter_of(plan_of(MODES["declared"], **LATE_AGAIN[1]), LATE_AGAIN[2][:3])
-    state = state_in(counter.step())
-    assert (state.closed_through_ms, state.cursor, state.offset, state.clock_ms) == (0, BY_BYTES[0], 0, -1)
+def test_a_window_that_the_committed_clock_has_passed_is_due_at_once():
+    """Found late once, a record is late again, and what made its window due need not be replayed."""
+    plan = plan_of(MODES["declared"], **LATE_AGAIN[1])
+    counter = counter_of(plan, LATE_AGAIN[2][:3])
+    step = counter.step()
+    state = state_in(step)
+    assert (state.closed_through_ms, state.cursor, state.offset, state.clock_ms) == (0, BY_BYTES[0], 1, 21)
+    again = counter_of(plan, coins=Same(255), state=state)
+    assert again.behind
+    before = Log()
+    drain(again, before)
+    assert covered(before.records) == (0, 20)
+    assert again.add(columns_of(LATE_AGAIN[2][1:3], again.keys)).counts == {Reason.LATE: 1}
+    assert not again.behind, "the next window is open"
 
 
 def test_the_clock_before_the_position_is_part_of_the_state():
@@ -519,6 +553,120 @@ def test_the_clock_before_the_position_is_part_of_the_state():
     counter = counter_of(plan_of(PRESENCE, grace=5), at((3, "a", 1), (21, "a", 1), (22, "b", 1)))
     state = state_in(counter.step())
     assert (state.closed_through_ms, state.cursor, state.offset, state.clock_ms) == (10, None, 1, 3)
+
+
+# Idle time
+
+
+def test_what_was_read_up_to_a_time_closes_without_a_record():
+    """Windows with and without records; strictly past end and grace, as for a record at that time."""
+    counter, log = counter_of(plan_of(grace=5), at((3, "a", 1), (22, "b", 1))), Log()
+    drain(counter, log)
+    counter.idle(25)
+    assert not counter.behind and counter.step() is None
+    counter.idle(56)
+    assert counter.behind
+    drain(counter, log)
+    assert not counter.behind
+    assert shown(log.records) == [
+        (0, encode_key("a")), *marks(0, 20), (20, encode_key("b")), *marks(20, 50),
+    ]  # fmt: skip
+    assert (counter.store.starts(), list(counter.keys)) == ([], [])
+    assert (counter.state.closed_through_ms, counter.state.clock_ms, counter.state.offset) == (50, 22, 2)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_record_for_a_window_that_idle_time_closed_is_late(committed):
+    """By its own arrival it would count: only here its window is decided. Records of open windows count."""
+    counter = counter_of(plan_of(grace=5, skew=20), at((3, "a", 1), (22, "b", 1)))
+    drain(counter, Log())
+    counter.idle(36)
+    step = counter.step()
+    assert shown(step.publish) == [*marks(10, 20), (20, encode_key("b")), *marks(20, 30)]
+    if committed:
+        counter.committed(step)
+    rows = [Row(2, 23, 23, "b", 2), Row(3, 24, 31, "b", 3), Row(4, 40, 39, "c", 4)]
+    assert counter.add(columns_of(rows, counter.keys)).counts == {Reason.LATE: 1}
+    if not committed:
+        assert counter.step() is step, "new records do not change what was drawn"
+        counter.committed(step)
+    counter.finish()
+    assert shown(counter.step().publish) == [(30, encode_key("b")), (30, encode_key("c")), *marks(30, 70)]
+
+
+def test_idle_time_leaves_the_clock_to_the_records():
+    """A record that arrives out of order still counts in every window that is not closed."""
+    counter = counter_of(plan_of(grace=20), at((3, "a", 1)))
+    counter.idle(31)
+    drain(counter, Log())
+    assert (counter.state.closed_through_ms, counter.state.clock_ms) == (10, 3)
+    assert counter.add(columns_of([Row(1, 12, 12, "a", 1)], counter.keys)).counts == {}
+
+
+def test_idle_twice_and_a_clock_on_the_wall_that_steps_back_change_nothing():
+    counter, log = counter_of(plan_of(), at((3, "a", 1))), Log()
+    for until in (31, 31, 15, NO_TIME, -(10**12), 31):
+        counter.idle(until)
+        drain(counter, log)
+    assert shown(log.records) == [(0, encode_key("a")), *marks(0, 30)]
+    assert not counter.behind
+
+
+def test_idle_time_stays_between_the_borders_of_the_epoch():
+    counter, log = counter_of(plan_of(start=50, end=90)), Log()
+    counter.idle(50)
+    assert not counter.behind
+    counter.idle(10**6)
+    drain(counter, log)
+    assert covered(log.records) == (50, 90)
+
+
+def test_idle_time_passes_any_number_of_windows_but_not_too_many_at_once():
+    """Time that passes is no gap, nor is the record that ends it; a start that lies years back is one."""
+    plan = plan_of(grace=7, max_gap_windows=5)
+    counter, log = counter_of(plan, at((3, "a", 1))), Log()
+    for until in range(0, 1000, 50):
+        counter.idle(until)
+        drain(counter, log)
+    assert covered(log.records) == (0, 940)
+    assert counter.add(columns_of([Row(1, 990, 990, "a", 1)], counter.keys)).counts == {}
+    again = counter_of(plan, coins=Tape(1), state=replace(counter.state, offset=1))
+    assert again.add(columns_of([Row(1, 990, 990, "a", 1)], again.keys)).counts == {}, "nor after a restart"
+    fresh = counter_of(plan)
+    with pytest.raises(StateError, match=r"6 windows without a record .* from 0 ms on.*limits.max_gap_windows = 5"):
+        fresh.idle(68)
+    assert not fresh.behind
+    fresh.idle(67)
+    assert fresh.behind
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(), st.integers(0, 40), st.integers(-10, 120))
+def test_a_replay_behind_idle_time_gives_the_same_releases(history, cut, ahead):
+    """Kill after any commit; the next life reads as far, hears of the same idle time, and goes on."""
+    mode, arguments, rows, _, _, seed = history
+    plan = plan_of(MODES[mode], **arguments)
+    cut = min(cut, len(rows))
+    until = max((row.arrival for row in rows[:cut]), default=0) + ahead
+
+    def live(state, tape):
+        counter, log = counter_of(plan, coins=tape, state=state), Log()
+        for part in (rows[:cut], rows[cut:]):
+            for row in part:
+                if row.offset >= state.offset:
+                    counter.add(columns_of([row], counter.keys))
+                    drain(counter, log, tape)
+            counter.idle(until)
+            drain(counter, log, tape)
+        counter.finish()
+        drain(counter, log, tape)
+        return log
+
+    once, done = live(first_state(plan), Tape(seed)), 0
+    covered(once.records)
+    for step, position in zip(once.steps, once.positions, strict=True):
+        done += len(step.publish)
+        assert live(state_in(step), Tape(seed, position)).records == once.records[done:]
 
 
 # Limits: each stops the worker before anything is counted wrongly, and names its setting
