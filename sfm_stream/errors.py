@@ -12,6 +12,7 @@
     ├── ConfigError           a configuration that must not run; names the setting
     │   └── BudgetError       the worst case of a configuration is above its own limit
     ├── EntropyError          the operating system gave no randomness; nothing was released
+    ├── BrokerError           the cluster cannot be reached, refuses this client, or does not answer
     ├── StateError            going on would lose, double or distort a release: the worker stops (fail closed)
     └── ConflictError         two different payloads for one release id: a privacy incident
 
@@ -86,6 +87,12 @@ class StateError(SfmStreamError):
     """The stored state, the input and the configuration do not fit together, or a bound is reached."""
 
     exit_code = 4
+
+
+class BrokerError(SfmStreamError):
+    """The broker is away, refuses the credentials, or cannot do what is asked; nothing is lost by starting again."""
+
+    exit_code = 7
 
 
 class ConflictError(SfmStreamError):

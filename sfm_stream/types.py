@@ -43,6 +43,7 @@ class Reason(IntEnum):
     KEY_RANGE = 22
     KEY_TOO_LONG = 23
     KEY_NOT_DECLARED = 24
+    KEY_MISPLACED = 25
     ITEM_MISSING = 30
     ITEM_TYPE = 31
     ITEM_RANGE = 32
@@ -133,10 +134,10 @@ SKETCHES, ROLLUPS = "sketches", "rollups"
 class PartitionState:
     """What is committed with every step: all that a successor needs to go on. OPERATOR DOMAIN.
 
-    Every window that ends at or before closed_through_ms is decided for ever. In the window that starts there, keys
-    (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`; `clock_ms` is the largest arrival
-    time before it, `declared` a digest of the declared keys that took effect before closed_through_ms.
-    marked_through_ms: the end of the last close marker, None where that is closed_through_ms.
+    Every window that ends at or before closed_through_ms is decided for ever and has its close marker. In the window
+    that starts there, keys (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`; `clock_ms` is
+    the largest arrival time before it, `declared` a digest of the declared keys that took effect before
+    closed_through_ms.
     """
 
     fingerprint: str
@@ -150,7 +151,6 @@ class PartitionState:
     offset: int
     declared: str = ""
     cursor: bytes | None = None
-    marked_through_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,13 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class InputEnd:
-    """Nothing more to read now. complete: the input was declared complete, and this is its end for ever."""
+    """Nothing more to read now. complete: the input was declared complete, and this is its end for ever.
+
+    asked_ms: all that was in the partition at this time of the wall clock has been read; NO_TIME where that is unknown.
+    next_offset: where reading goes on, which may lie past offsets that hold no record; None where none do.
+    """
 
     partition: int
     complete: bool
+    asked_ms: int = NO_TIME
+    next_offset: int | None = None

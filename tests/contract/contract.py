@@ -8,16 +8,26 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from support.fake_kafka import FakeConnection, FakeProducer, run_on
+from support.fake_kafka_broker import FakeCluster
+
 from sfm_stream.transport.base import TopicReader, Transport
 from sfm_stream.transport.embedded import EmbeddedTransport, TopicInput
+from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transport import KafkaTransport, Route
 from sfm_stream.transport.lines import LineInput
 from sfm_stream.transport.sqlite import SqliteLog
-from sfm_stream.types import Assigned, InputEnd, Record, Revoked, Step
+from sfm_stream.types import ROLLUPS, SKETCHES, Assigned, InputEnd, Record, Revoked, Step
 
 PATIENCE_S = 30.0
 INPUT = "input"
@@ -138,7 +148,75 @@ class EmbeddedBackend:
         db.close()
 
 
-BACKENDS: dict[str, Callable[[Path], Backend]] = {
-    "embedded-lines": lambda folder: EmbeddedBackend(folder, topic=False),
-    "embedded-topic": lambda folder: EmbeddedBackend(folder, topic=True),
+@dataclass
+class KafkaBackend:
+    """Over a cluster, real or modelled, with topics of its own. producer: the class of its transactional producers."""
+
+    connection: Connection
+    producer: type = KafkaProducer
+
+    def __post_init__(self) -> None:
+        self.names = kafka_names("contract")
+        admin = self.connection.admin()
+        admin.create_topics(
+            {
+                self.names.source: {"num_partitions": 1, "replication_factor": 1},
+                self.names.ledger: {"num_partitions": 1, "replication_factor": 1},
+                **{t: {"num_partitions": 2, "replication_factor": 1} for t in self.names.topics.values()},
+            },
+            wait_for_metadata=True,
+        )
+        admin.close()
+
+    def load(self, values: Sequence[bytes]) -> None:
+        producer = self.connection.plain_producer()
+        for at, value in enumerate(values):
+            producer.send(self.names.source, value, key=b"k", partition=0, timestamp_ms=1_000)
+            if at % 7 == 6:
+                producer.flush()
+        producer.flush()
+        producer.close()
+
+    def open(self) -> Transport:
+        return _OwningKafka(self.connection, self.names, TopicLog(self.connection))
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[TopicReader]:
+        reader = TopicLog(self.connection, self.names.topics)
+        yield reader
+        reader.close()
+
+    @contextlib.contextmanager
+    def commits_fail(self) -> Iterator[None]:
+        def refuse(*_: object) -> None:
+            raise KafkaError("simulated")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.producer, "send_offsets_to_transaction", refuse)
+            yield
+
+
+class _OwningKafka(KafkaTransport):
+    def close(self) -> None:
+        super().close()
+        self._log.close()
+
+
+def kafka_names(stem: str) -> Route:
+    """Names that no other test uses."""
+    own = f"{stem}-{uuid.uuid4().hex[:12]}"
+    topics = {SKETCHES: f"{own}.sketches", ROLLUPS: f"{own}.rollups"}
+    return Route(f"{own}.input", f"{own}.group", "worker/1", f"{own}.ledger", topics)
+
+
+def kafka_model(patch: pytest.MonkeyPatch) -> Backend:
+    cluster = FakeCluster()
+    run_on(cluster, patch)
+    return KafkaBackend(FakeConnection(("model",), cluster=cluster), FakeProducer)
+
+
+BACKENDS: dict[str, Callable[[Path, pytest.MonkeyPatch], Backend]] = {
+    "embedded-lines": lambda folder, _: EmbeddedBackend(folder, topic=False),
+    "embedded-topic": lambda folder, _: EmbeddedBackend(folder, topic=True),
+    "kafka-model": lambda _, patch: kafka_model(patch),
 }

@@ -7,18 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contract.contract import BACKENDS, Backend, assign, poll_until, read_to_end
+from contract.contract import BACKENDS, Backend, KafkaBackend, assign, poll_until, read_to_end
 
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.transport.base import Transport
+from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.types import ROLLUPS, SKETCHES, Commit, Record, Step, StoredRecord
 
 VALUES = [b'{"n": %d}' % n for n in range(40)]
 
 
-@pytest.fixture(params=sorted(BACKENDS))
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
-    return BACKENDS[request.param](tmp_path)
+@pytest.fixture(params=[*sorted(BACKENDS), pytest.param("kafka", marks=pytest.mark.kafka)])
+def backend(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
+    if request.param == "kafka":
+        return KafkaBackend(Connection((request.getfixturevalue("kafka"),), session_ms=6_000, transaction_ms=5_000))
+    return BACKENDS[request.param](tmp_path, monkeypatch)
 
 
 @contextlib.contextmanager

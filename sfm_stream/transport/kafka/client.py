@@ -1,0 +1,104 @@
+"""Connections to a Kafka cluster: the one place that makes clients, and says what their errors mean here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.errors import KafkaError
+
+from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.batches import give_batches
+
+MAX_RECORD_BYTES = 8 << 20
+"""The largest record that is written: a roll-up of the largest shape takes most of it."""
+_FETCH_BYTES = 2 << 20
+_METADATA_AGE_MS = 30_000
+"""How soon added partitions are noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach a cluster. security: keyword arguments of kafka-python, secrets among them.
+
+    session_ms: a worker that is silent for this long loses its partitions. transaction_ms: a transaction that is open
+    for this long is aborted by the broker.
+    """
+
+    bootstrap: tuple[str, ...]
+    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    session_ms: int = 30_000
+    transaction_ms: int = 30_000
+
+    def consumer(self, group: str | None = None) -> KafkaConsumer:
+        """A reader of committed records, whose poll() gives batches. It never chooses a position by itself."""
+        grouped: dict[str, Any] = {}
+        if group is not None:
+            grouped = {
+                "group_id": group,
+                "session_timeout_ms": self.session_ms,
+                "heartbeat_interval_ms": max(100, self.session_ms // 10),
+                "partition_assignment_strategy": [CooperativeStickyAssignor],
+            }
+        with self.speaking():
+            return give_batches(
+                KafkaConsumer(
+                    **self._common(),
+                    **grouped,
+                    enable_auto_commit=False,
+                    auto_offset_reset="none",
+                    isolation_level="read_committed",
+                    max_partition_fetch_bytes=_FETCH_BYTES,
+                    metadata_max_age_ms=_METADATA_AGE_MS,
+                )
+            )
+
+    def producer(self, transactional_id: str) -> KafkaProducer:
+        with self.speaking():
+            return KafkaProducer(
+                **self._common(),
+                transactional_id=transactional_id,
+                transaction_timeout_ms=self.transaction_ms,
+                max_request_size=2 * MAX_RECORD_BYTES,
+                batch_size=1 << 20,
+                linger_ms=5,
+            )
+
+    def plain_producer(self, compression: str | None = None) -> KafkaProducer:
+        """An idempotent producer without transactions."""
+        with self.speaking():
+            return KafkaProducer(
+                **self._common(), acks="all", enable_idempotence=True, linger_ms=20, compression_type=compression
+            )
+
+    def admin(self) -> KafkaAdminClient:
+        with self.speaking():
+            return KafkaAdminClient(**self._common())
+
+    @contextmanager
+    def speaking(self) -> Iterator[None]:
+        """Inside it an error of the client becomes a BrokerError of one clear line."""
+        try:
+            yield
+        except (KafkaError, OSError) as error:
+            raise BrokerError(f"Kafka at {', '.join(self.bootstrap)}: {_explained(error)}") from error
+
+    def _common(self) -> dict[str, Any]:
+        return {"bootstrap_servers": list(self.bootstrap), "client_id": "sfm-stream", **self.security}
+
+
+_MEANINGS: tuple[tuple[type[Exception], str], ...] = (
+    (kafka_errors.KafkaConnectionError, "no broker answers; check kafka.bootstrap, the network and kafka.security"),
+)
+
+
+def _explained(error: Exception) -> str:
+    for kind, meaning in _MEANINGS:
+        if isinstance(error, kind):
+            return meaning
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

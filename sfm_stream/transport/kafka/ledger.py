@@ -1,0 +1,81 @@
+"""Positions of all workers of a pipeline, in a compacted topic: what a successor goes on from. OPERATOR DOMAIN.
+
+A commit writes its position here in the same transaction as its records and as the offset of its consumer group. The
+group's generation fences the transaction; the record holds what a group offset cannot, state of any length, and stays
+when group offsets are lost, reset or expired. docs/decisions/0009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from sfm_stream.errors import StateError
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.types import Commit
+
+
+class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    version: int
+    offset: int
+    metadata: bytes
+    transaction: str
+
+
+_DECODER = msgspec.json.Decoder(_Stored, strict=True)
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A committed position, and the name of the transaction that committed it."""
+
+    commit: Commit
+    transaction: str
+
+
+def entry_key(worker: str, partition: int) -> bytes:
+    return f"{worker}/{partition}".encode()
+
+
+def entry_value(commit: Commit, transaction: str) -> bytes:
+    return msgspec.json.encode(_Stored(VERSION, commit.offset, commit.metadata, transaction))
+
+
+class Ledger:
+    """The entries of one ledger topic, which has as many partitions as the input."""
+
+    def __init__(self, log: TopicLog, topic: str) -> None:
+        self._log, self.topic = log, topic
+        self._entries: dict[int, dict[str, Entry]] = {}
+        self._next: dict[int, int] = {}
+
+    def entries(self, partition: int, patience_s: float) -> dict[str, Entry]:
+        """Worker to its last committed position in a partition, everything decided that was written before this call.
+
+        Raises BrokerError where a transaction is still open after patience_s.
+        """
+        end = self._log.ends(self.topic, [partition], stable=False)[partition]
+        known = self._entries.setdefault(partition, {})
+        start = max(self._next.get(partition, 0), self._log.starts(self.topic, [partition])[partition])
+        for batch in self._log.batches(self.topic, partition, start, end, patience_s):
+            for key, value in zip(batch.keys(), batch.values(), strict=True):
+                worker, entry = _decoded(self.topic, partition, key, value)
+                known[worker] = entry
+            self._next[partition] = batch.next_offset
+        return known
+
+
+def _decoded(topic: str, partition: int, key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
+    try:
+        worker, _, number = (key or b"").decode().rpartition("/")
+        stored = _DECODER.decode(value or b"")
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StateError(f"ledger topic {topic}, partition {partition}: an entry cannot be read: {error}") from error
+    if stored.version != VERSION or number != str(partition):
+        raise StateError(
+            f"ledger topic {topic}, partition {partition}: an entry of version {stored.version} for partition "
+            f"{number!r}, this release writes {VERSION} and keeps partitions apart"
+        )
+    return worker, Entry(Commit(partition, stored.offset, stored.metadata), stored.transaction)

@@ -1,0 +1,127 @@
+"""Topics read without a group: committed records between two offsets, and where a partition begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
+from kafka.consumer import KafkaConsumer
+from kafka.protocol.consumer import IsolationLevel, OffsetSpec
+
+from sfm_stream.clock import monotonic_s
+from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.batches import KafkaBatch
+from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.types import StoredRecord
+
+_POLL_MS = 250
+_PATIENCE_S = 60.0
+
+
+class TopicLog:
+    """A TopicReader over a cluster. topics: real names of the topics of the pipeline; others go by their own."""
+
+    def __init__(self, connection: Connection, topics: dict[str, str] | None = None) -> None:
+        self._connection, self._topics = connection, topics or {}
+        self._admin: KafkaAdminClient = connection.admin()
+        self._consumer: KafkaConsumer = connection.consumer()
+
+    def read(
+        self, topic: str, partition: int | None = None, offset: int = 0, since_ms: int = 0
+    ) -> Iterator[StoredRecord]:
+        """Committed records up to the last stable offset of now, partition by partition.
+
+        offset: of the first record to give. since_ms: records stamped earlier may be left out, where the broker's
+        time index allows it.
+        """
+        name = self._topics.get(topic, topic)
+        numbers = range(self.partitions(name)) if partition is None else [partition]
+        stops = self.ends(name, numbers, stable=True)
+        starts = self.starts(name, numbers, since_ms)
+        for number in numbers:
+            for batch in self.batches(name, number, max(offset, starts[number]), stops[number]):
+                for at, arrival, key, value in zip(
+                    batch.offsets().tolist(), batch.arrivals().tolist(), batch.keys(), batch.values(), strict=True
+                ):
+                    if at < stops[number]:
+                        yield StoredRecord(at, number, key or b"", value or b"", arrival)
+
+    def partitions(self, topic: str) -> int:
+        """How many the topic has, 0 where there is none."""
+        with self._connection.speaking():
+            [found] = self._admin.describe_topics([topic])
+        return len(found["partitions"]) if found["error_code"] == 0 else 0
+
+    def ends(self, topic: str, partitions: Iterable[int], *, stable: bool) -> dict[int, int]:
+        """Partition to end offset: with stable that of committed reading, else the high watermark, of now."""
+        isolation = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+        return self._offsets(topic, partitions, OffsetSpec.LATEST, isolation)
+
+    def starts(self, topic: str, partitions: Iterable[int], since_ms: int = 0) -> dict[int, int]:
+        """Partition to the first offset there is, or before which every record is stamped earlier than since_ms."""
+        numbers = list(partitions)
+        first = self._offsets(topic, numbers, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+        if since_ms <= 0:
+            return first
+        # Asked before the look for a record: one that comes in between must not be passed over.
+        ends = self.ends(topic, numbers, stable=False)
+        found = self._offsets(topic, numbers, since_ms, IsolationLevel.READ_UNCOMMITTED)
+        reached = {number: found[number] if found.get(number, -1) >= 0 else ends[number] for number in numbers}
+        return {number: max(first[number], reached[number]) for number in numbers}
+
+    def first_records(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """Partition to (offset, time stamp in ms) of its first record; partitions without any are left out."""
+        places = {TopicPartition(topic, number): 0 for number in partitions}
+        with self._connection.speaking():
+            found = self._admin.list_partition_offsets(places, IsolationLevel.READ_UNCOMMITTED)
+        return {place.partition: (at.offset, at.timestamp) for place, at in found.items() if at.offset >= 0}
+
+    def group_members(self, group: str) -> int:
+        """How many members a consumer group has now; 0 for one that does not exist."""
+        with self._connection.speaking():
+            found = self._admin.describe_groups([group])
+        return len(found[group]["members"])
+
+    def batches(
+        self, topic: str, partition: int, start: int, stop: int, patience_s: float = _PATIENCE_S
+    ) -> Iterator[KafkaBatch]:
+        """Batches from `start` on until everything before `stop` is read.
+
+        Raises BrokerError where nothing comes for patience_s: a leader is missing, or a transaction stays open.
+        """
+        at, waited_since = start, monotonic_s()
+        while at < stop:
+            found, reached = self._page(TopicPartition(topic, partition), at)
+            yield from found
+            if reached > at:
+                at, waited_since = reached, monotonic_s()
+            elif monotonic_s() - waited_since > patience_s:
+                raise BrokerError(
+                    f"topic {topic}, partition {partition}: nothing can be read from offset {at} on, though it "
+                    f"should reach {stop}; a broker is away, or a transaction is still open"
+                )
+
+    def close(self) -> None:
+        self._consumer.close(autocommit=False, timeout_ms=1000)
+        self._admin.close()
+
+    def _page(self, place: TopicPartition, at: int) -> tuple[list[KafkaBatch], int]:
+        """(what one poll brings, the offset after it)."""
+        consumer = self._consumer
+        with self._connection.speaking():
+            if consumer.assignment() != {place}:
+                consumer.assign([place])
+                consumer.seek(place, at)
+            elif consumer.position(place) != at:
+                consumer.seek(place, at)
+            found = consumer.poll(timeout_ms=_POLL_MS).get(place, [])
+            return found, consumer.position(place)
+
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: int, isolation: IsolationLevel) -> dict[int, int]:
+        wanted = {TopicPartition(topic, number): spec for number in partitions}
+        if not wanted:
+            return {}
+        with self._connection.speaking():
+            found = self._admin.list_partition_offsets(wanted, isolation)
+        return {place.partition: answer.offset for place, answer in found.items()}

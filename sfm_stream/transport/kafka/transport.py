@@ -1,0 +1,279 @@
+"""The Transport over a Kafka cluster: a consumer group as input, transactions as output, a ledger of positions.
+
+What holds it together: a step is one transaction, which carries its records, its ledger entries and the offsets of the
+group under the generation in which the partition was assigned. A worker that lost the partition cannot commit it any
+more; one that gets it reads the ledger only when nothing that was sent before is undecided.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.subscription_state import ConsumerRebalanceListener
+from kafka.structs import OffsetAndMetadata
+
+from sfm_stream.clock import monotonic_s, now_ms
+from sfm_stream.errors import BrokerError, StateError, UsageError
+from sfm_stream.transport.base import InputEvent
+from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
+from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.types import Assigned, InputEnd, Record, Revoked, Step
+
+_log = logging.getLogger(__name__)
+
+POLL_MS = 200
+FIRST = "/first"
+"""Ends the name of a transaction that wrote a ledger entry without a group offset: that of a first start."""
+_MAX_BATCHES = 512
+_END_EVERY_S = 1.0
+"""How often the end of partitions is asked for that bring nothing."""
+_LEDGER_PATIENCE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Real names: the input topic, the consumer group, the worker in the ledger, and where records go."""
+
+    source: str
+    group: str
+    worker: str
+    ledger: str
+    topics: dict[str, str]
+
+
+class KafkaTransport:
+    """A Transport. Everything but poll() may be called between polls only; nothing here is shared with a thread.
+
+    restored: positions that were not those of the consumer group, and taken from the ledger.
+    """
+
+    def __init__(self, connection: Connection, route: Route, log: TopicLog) -> None:
+        self._connection, self._route, self._log = connection, route, log
+        self._ledger = Ledger(log, route.ledger)
+        self._partitions = log.partitions(route.source)
+        if not self._partitions:
+            raise StateError(f"topic {route.source} does not exist")
+        instance = f"{socket.gethostname()}-{os.getpid()}-{now_ms()}"
+        self._transactions = Transactions(connection, f"{route.group}-{instance}")
+        self._rebalance = _Rebalance()
+        self._consumer: KafkaConsumer = connection.consumer(route.group)
+        self._rebalance.consumer = self._consumer
+        self._consumer.subscribe([route.source], listener=self._rebalance)
+        with connection.speaking():
+            # A leader of the group that has not heard of the topic yet would assign none of it, to anybody.
+            self._consumer.partitions_for_topic(route.source)
+        self._membership: Any = None
+        self._waiting: set[int] = set()
+        self._next: dict[int, int] = {}
+        self._ends: dict[int, tuple[int, int]] = {}
+        self._ask_at = 0.0
+        self._sequence = 0
+        self.restored = 0
+
+    @property
+    def partitions(self) -> int:
+        """Raises StateError where partitions were added since the start."""
+        found = self._consumer.partitions_for_topic(self._route.source)
+        if found is not None and len(found) != self._partitions:
+            raise StateError(
+                f"topic {self._route.source} had {self._partitions} partitions and now has {len(found)}: keys may have "
+                "moved. Raise pipeline.epoch and set window.start to a later window border"
+            )
+        return self._partitions
+
+    def poll(self) -> Sequence[InputEvent]:
+        """As in the protocol. Raises StateError where partitions were added or records are gone, BrokerError."""
+        with self._connection.speaking():
+            found = self._consumer.poll(timeout_ms=POLL_MS, max_records=_MAX_BATCHES)
+            membership = self._consumer.group_metadata()
+        events: list[InputEvent] = [*self._changes()]
+        self._membership = membership if membership.generation_id >= 0 else None
+        for place, batches in found.items():
+            if place.partition in self._next:
+                events += batches
+                self._next[place.partition] = batches[-1].next_offset
+        events += self._reached_ends()
+        return events
+
+    def seek(self, partition: int, offset: int) -> None:
+        if partition not in self._next:
+            raise UsageError(f"partition {partition} is not assigned, so that nothing can be sought in it")
+        place = self._place(partition)
+        with self._connection.speaking():
+            first = self._log.starts(self._route.source, [partition])[partition]
+            if offset < first:
+                raise StateError(
+                    f"topic {self._route.source}, partition {partition}: reading should go on at offset {offset}, the "
+                    f"log begins at {first}: {first - offset} records are gone. Their windows cannot be counted any "
+                    "more: raise pipeline.epoch and set window.start to a later window border"
+                )
+            self._consumer.seek(place, offset)
+            self._consumer.resume(place)
+        self._next[partition] = offset
+
+    def commit(self, step: Step) -> bool:
+        """As in the protocol; False also where this worker is no member of the group any more."""
+        if not step.publish and not step.commit:
+            return True
+        if self._membership is None:
+            return False
+        self._sequence += 1
+        name = f"{self._transactions.transactional_id}/{self._sequence}"
+        try:
+            self._transactions.commit(self._records(step, name), self._offsets(step, name), self._membership)
+        except UnknownOutcome as error:
+            return self._settled(step, name, error)
+        return True
+
+    def close(self) -> None:
+        """Leave the group; nothing that is not committed is."""
+        self._transactions.close()
+        self._consumer.close(autocommit=False, timeout_ms=3000)
+
+    def entries(self, partition: int) -> dict[str, Entry]:
+        """Positions of every worker in a partition, as they were at the last look."""
+        return self._ledger.entries(partition, self._connection.transaction_ms / 1000 + 5)
+
+    @property
+    def joined(self) -> bool:
+        """Whether this worker is a member of its group; it may be so without any partition."""
+        return self._membership is not None
+
+    def position(self, partition: int) -> int:
+        """The offset that is read next, for measuring lag."""
+        return self._reached(partition)
+
+    def ends(self) -> dict[int, int]:
+        """High watermarks of the assigned partitions, of now."""
+        return self._log.ends(self._route.source, sorted(self._next), stable=False)
+
+    def _changes(self) -> list[InputEvent]:
+        """What the rebalances of the last poll mean, in their order; positions are looked up here, not in them."""
+        events: list[InputEvent] = []
+        for taken, partitions in self._rebalance.drain():
+            for partition in partitions:
+                self._waiting.discard(partition)
+                if self._next.pop(partition, None) is not None:
+                    events.append(Revoked(partition))
+                self._ends.pop(partition, None)
+                if taken:
+                    self._waiting.add(partition)
+        if events or self._waiting:
+            _ = self.partitions
+        for partition in sorted(self._waiting):
+            try:
+                entry = self._ledger.entries(partition, _LEDGER_PATIENCE_S).get(self._route.worker)
+            except BrokerError as error:
+                _log.info("partition %d waits for its position: %s", partition, error)
+                continue
+            self._waiting.discard(partition)
+            events.append(self._take_up(partition, entry))
+        return events
+
+    def _take_up(self, partition: int, entry: Entry | None) -> Assigned:
+        with self._connection.speaking():
+            start = self._log.starts(self._route.source, [partition])[partition]
+        self._next[partition] = entry.commit.offset if entry is not None else start
+        self._compare(partition, entry)
+        if entry is None:
+            self.seek(partition, start)
+        else:
+            self.seek(partition, entry.commit.offset)
+        return Assigned(partition, None if entry is None else entry.commit)
+
+    def _compare(self, partition: int, entry: Entry | None) -> None:
+        """Say so where the group's offset is not the ledger's: it was lost, reset or expired. The ledger holds."""
+        if entry is None or entry.transaction.endswith(FIRST):
+            return
+        with self._connection.speaking():
+            group = self._consumer.committed(self._place(partition), metadata=True, timeout_ms=5000)
+        if group is None or group.metadata != entry.transaction:
+            self.restored += 1
+            _log.warning(
+                "topic %s, partition %d: the offset of group %s is %s; going on at %d, which the ledger holds",
+                self._route.source,
+                partition,
+                self._route.group,
+                "not there" if group is None else group.offset,
+                entry.commit.offset,
+            )
+
+    def _reached_ends(self) -> list[InputEvent]:
+        """InputEnd for each partition that is read to an end asked for before; asks anew now and then."""
+        events: list[InputEvent] = []
+        for partition, (end, asked_ms) in list(self._ends.items()):
+            if (reached := self._reached(partition)) >= end:
+                events.append(InputEnd(partition, False, asked_ms, reached))
+                del self._ends[partition]
+        missing = [partition for partition in self._next if partition not in self._ends]
+        if missing and monotonic_s() >= self._ask_at:
+            asked_ms = now_ms()
+            for partition, end in self._log.ends(self._route.source, missing, stable=False).items():
+                self._ends[partition] = (end, asked_ms)
+            self._ask_at = monotonic_s() + _END_EVERY_S
+        return events
+
+    def _reached(self, partition: int) -> int:
+        """How far the partition is read: past control records too, which no batch shows."""
+        position = self._consumer.position(self._place(partition), timeout_ms=1000)
+        return int(position) if position is not None else self._next[partition]
+
+    def _records(self, step: Step, name: str) -> list[Record]:
+        """The ledger's entries first: whatever else of the transaction is in the log, its name is there before."""
+        route, now = self._route, now_ms()
+        entries = [
+            Record(route.ledger, at.partition, entry_key(route.worker, at.partition), entry_value(at, name), now)
+            for at in step.commit
+        ]
+        return entries + [replace(record, topic=route.topics[record.topic]) for record in step.publish]
+
+    def _offsets(self, step: Step, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {self._place(commit.partition): OffsetAndMetadata(commit.offset, name, -1) for commit in step.commit}
+
+    def _settled(self, step: Step, name: str, error: UnknownOutcome) -> bool:
+        """Whether a transaction of unknown outcome is committed, from the ledger, once its producer is renewed."""
+        if not step.commit:
+            raise error
+        self._transactions.settle()
+        patience_s = self._connection.transaction_ms / 1000 + 5
+        entry = self._ledger.entries(step.commit[0].partition, patience_s).get(self._route.worker)
+        done = entry is not None and entry.transaction == name
+        _log.warning("the transaction was %s", "committed" if done else "not committed")
+        return done
+
+    def _place(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._route.source, partition)
+
+
+class _Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    """Notes what a rebalance brings. It runs on the client's own thread, where nothing may wait for the cluster."""
+
+    def __init__(self) -> None:
+        self.consumer: KafkaConsumer | None = None
+        self._changes: list[tuple[bool, list[int]]] = []
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        self._changes.append((False, sorted(place.partition for place in revoked)))
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        self.on_partitions_revoked(lost)
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        assert self.consumer is not None
+        for place in assigned:
+            # Any position but one to be looked up: the right one is sought before the partition is resumed.
+            self.consumer.seek(place, 0)
+            self.consumer.pause(place)
+        self._changes.append((True, sorted(place.partition for place in assigned)))
+
+    def drain(self) -> list[tuple[bool, list[int]]]:
+        changes, self._changes = self._changes, []
+        return changes

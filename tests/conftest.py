@@ -1,0 +1,77 @@
+"""Fixtures of a real Kafka. Where there is none, the tests that need one are skipped; under CI they fail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.kafka_cluster import Cluster
+
+NEED_KAFKA = {"kafka", "kafka_three"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is applied
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for a broker has the marker `kafka`."""
+    for item in items:
+        if NEED_KAFKA.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("kafka")
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap servers of one node, which all worker processes share: make topics with names of their own."""
+    clusters = _clusters()
+    try:
+        with clusters.shared_bootstrap(_folder_of_the_run(tmp_path_factory) / "kafka") as bootstrap:
+            yield bootstrap
+    except clusters.KafkaUnavailable as problem:
+        _without_kafka(str(problem))
+
+
+@pytest.fixture
+def kafka_three(_three_brokers: Cluster) -> Iterator[Cluster]:
+    """Three brokers and a controller, to be killed, restarted, paused and resumed; whole again after the test."""
+    yield _three_brokers
+    _three_brokers.heal()
+
+
+@pytest.fixture(scope="module")
+def _three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    clusters = _clusters()
+    # One worker process at a time: two of these clusters would starve each other of processors and memory.
+    with clusters.locked(_folder_of_the_run(tmp_path_factory) / "three-brokers.lock"):
+        try:
+            cluster = clusters.find_cluster(tmp_path_factory.mktemp("kafka-three"), brokers=3)
+        except clusters.KafkaUnavailable as problem:
+            _without_kafka(str(problem))
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+def _clusters():
+    try:
+        from support import kafka_cluster
+    except ModuleNotFoundError as problem:
+        _without_kafka(str(problem))
+    return kafka_cluster
+
+
+def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for every worker process of a run, and no other run's."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+def _without_kafka(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(f"no Kafka: {reason}", pytrace=False)
+    pytest.skip(f"no Kafka: {reason}")

@@ -1,0 +1,424 @@
+"""Pipelines on the model of Kafka: processes of real workers, one at a time, disturbed by a schedule.
+
+Each process is a thread, and one baton says which of them runs: a run is decided by its Schedule alone. A process hands
+the baton on after each turn of its worker, and now and then at a request to the cluster; there, too, the schedule lets
+requests fail, get lost or come late, the process die, or stop for so long that others take its place.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import kafka.errors as kafka_errors
+import numpy as np
+import pytest
+from support.fake_kafka import FakeConnection, run_on
+from support.fake_kafka_broker import FakeCluster
+from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, Event
+
+from sfm_stream.app import cluster as composition
+from sfm_stream.config import Config, parse_config
+from sfm_stream.errors import BrokerError, SfmStreamError
+from sfm_stream.pipeline.partitioners import murmur2_partition
+from sfm_stream.pipeline.publish import MARKER_KEY
+from sfm_stream.transport.kafka import transport
+
+T = TypeVar("T")
+SOURCE, PIPELINE = "in", "model"
+START_MS = 1_767_225_600_000
+"""2026-01-01T00:00:00Z."""
+SPAN_MS, GRACE_MS, MARGIN_MS = 5 * MINUTE_MS, 30_000, 1_000
+QUIET_TURNS = 1500
+WRITES = {"add", "produce", "offsets", "end"}
+"""Requests of a producer, which may reach the broker after the client gave up."""
+STALLS_S = {"pause": 1.0, "stall": 7.0, "sleep": 10.0, "coma": 40.0}
+"""Shorter than a session of 6 s, longer, and longer than a transaction of 8 s may last."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """seed: of all that is not said here, such as who is next. faults: of a kind of request, the how many-th of its
+    kind, to what happens to it: error (it is not sent), unknown (its answer is lost), late (it arrives after the client
+    gave up), crash, crash-after, or one of STALLS_S, before or (-after) behind it. events: turn to what an operator or
+    the cluster does then.
+    """
+
+    seed: int = 0
+    partitions: int = 1
+    ingests: int = 1
+    publishers: int = 1
+    turns: int = 40
+    faults: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    events: Mapping[int, str] = field(default_factory=dict)
+
+
+class Crash(BaseException):
+    """The process is gone; what it had in memory with it."""
+
+
+class Violation(AssertionError):
+    """What must never happen."""
+
+
+class MarkingCoins:
+    """No coin comes up, but in the last level, which no item reaches: there each draw is another one."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def digits(self, count: int) -> Any:
+        drawn = np.full(count, 255, np.uint8)
+        if count == BUCKETS * LEVELS:
+            drawn[-BUCKETS:] = np.where(np.frombuffer(self._rng.randbytes(BUCKETS), np.uint8) < 128, 0, 255)
+        return drawn
+
+
+class Process:
+    """One worker, and the Host of its clients."""
+
+    def __init__(self, world: World, role: str) -> None:
+        self.world, self.role = world, role
+        world.started += 1
+        self.number = world.started
+        self.baton = threading.Semaphore(0)
+        self.dead = self.ended = self.leaving = False
+        self.stalled = 0
+        self.connection = FakeConnection(
+            ("model",), session_ms=6_000, transaction_ms=8_000, cluster=world.cluster, host=self
+        )
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    # As a Host
+
+    @property
+    def live(self) -> bool:
+        return not (self.dead or self.stalled)
+
+    def call(self, name: str, effect: Callable[[], T]) -> T:
+        world = self.world
+        if self.dead:
+            raise Crash
+        fault = world.fault(name)
+        kind, _, after = fault.partition("-")
+        if kind and not after:
+            self._suffer(name, kind, effect)
+        result = effect()
+        if kind == "unknown":
+            raise kafka_errors.KafkaTimeoutError("the answer is lost")
+        if after:
+            self._suffer(name, kind, effect)
+        world.background()
+        if world.rng.random() < world.restless:
+            self.switch()
+        return result
+
+    def wait(self, seconds: float) -> None:
+        self.world.cluster.advance(seconds)
+        for _ in range(3):
+            self.world.background()
+        if self.world.rng.random() < 0.7:
+            self.switch()
+
+    def fetches(self) -> int:
+        return self.world.rng.choice((1, 2, 5, 100))
+
+    # As a thread
+
+    def switch(self) -> None:
+        """Let the others go on."""
+        self.world.baton.release()
+        self.baton.acquire()
+        self.world.running = self
+        if self.dead:
+            raise Crash
+
+    def _suffer(self, name: str, kind: str, effect: Callable[[], Any]) -> None:
+        world = self.world
+        world.suffered[kind] += 1
+        if kind == "crash":
+            self.dead = True
+            raise Crash
+        if kind in STALLS_S:
+            self.stalled = world.rng.choice((2, 6, 15))
+            world.cluster.advance(STALLS_S[kind])
+            while self.stalled:
+                self.switch()
+        elif kind == "late":
+            if name in WRITES:
+                world.late.append(effect)
+            raise kafka_errors.KafkaTimeoutError("no answer yet")
+        elif kind == "error":
+            raise kafka_errors.KafkaConnectionError("not sent")
+
+    def _run(self) -> None:
+        self.baton.acquire()
+        self.world.running = self
+        try:
+            if not self.dead:
+                self._work()
+        except Crash:
+            pass
+        except BrokerError:
+            self.world.suffered["gave up"] += 1
+        except SfmStreamError as error:
+            self.world.suffered["gave up"] += 1
+            if not str(error).startswith("a transaction was not committed in"):
+                self.world.violation = self.world.violation or error
+        except BaseException as error:
+            self.world.violation = self.world.violation or error
+        finally:
+            self.ended = True
+            if self.dead:
+                members = self.world.cluster.members
+                members[:] = [member for member in members if member.host is not self]
+            self.world.baton.release()
+
+    def _work(self) -> None:
+        """As app.service runs it."""
+        world = self.world
+        if self.role == "ingest":
+            service = composition.open_ingest(world.config, True, world.coins)
+        else:
+            service = composition.open_publisher(world.config)
+        try:
+            while not self.leaving:
+                service.tick(lambda: False)
+                if world.rng.random() < 0.1:
+                    service.checkpoint()
+                self.switch()
+        finally:
+            world.suffered["restored"] += service.transport.restored
+            with suppress(SfmStreamError):
+                service.close()
+
+
+class World:
+    """A cluster with the topics of a pipeline, its input as time brings it, and the processes."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule, self.config = schedule, CONFIGURATION
+        self.rng = random.Random(schedule.seed)
+        self.cluster = _Timed(self)
+        self.coins = MarkingCoins(random.Random(schedule.seed + 1))
+        for topic in (SOURCE, *(f"{PIPELINE}.{name}" for name in ("outbox", "ledger", "sketches"))):
+            self.cluster.create(topic, schedule.partitions)
+        self.events = events_of(self.rng)
+        self.produced = 0
+        self.baton = threading.Semaphore(0)
+        self.running: Process | None = None
+        self.started = 0
+        self.processes: list[Process] = []
+        self.late: list[Callable[[], Any]] = []
+        self.seen: Counter[str] = Counter()
+        self.suffered: Counter[str] = Counter()
+        self.violation: BaseException | None = None
+        self.quiet = False
+        self.restless = 0.1
+        self.feed()
+
+    # What the schedule decides
+
+    def fault(self, name: str) -> str:
+        if self.quiet:
+            return ""
+        self.seen[name] += 1
+        return self.schedule.faults.get((name, self.seen[name]), "")
+
+    def background(self) -> None:
+        """What brokers and the threads of clients do meanwhile: a step of it, or none."""
+        rng, cluster = self.rng, self.cluster
+        if cluster.markers and rng.random() < 0.5:
+            cluster.markers.pop(rng.randrange(len(cluster.markers)))()
+        if cluster.members and rng.random() < 0.3:
+            rng.choice(cluster.members).network()
+        if self.late and rng.random() < 0.3:
+            self.suffered["arrived late"] += 1
+            with suppress(kafka_errors.KafkaError):
+                self.late.pop(rng.randrange(len(self.late)))()
+
+    def feed(self) -> None:
+        """Every event is in the log when it arrives."""
+        now, events = self.cluster.now_ms(), self.events
+        while self.produced < len(events) and events[self.produced].arrival_ms <= now:
+            event = events[self.produced]
+            key, self.produced = event.page.encode(), self.produced + 1
+            log = self.cluster.topics[SOURCE][murmur2_partition(key, self.schedule.partitions)]
+            log.append([(key, event.value, event.arrival_ms)])
+
+    # A run
+
+    def run(self) -> None:
+        """Through the schedule, then undisturbed until all is published. Raises Violation."""
+        STAGE.world = self
+        try:
+            for turn in range(self.schedule.turns):
+                self._event(self.schedule.events.get(turn, ""))
+                self._staff()
+                self._turn()
+                self.cluster.advance(self.rng.choice((0.1, 0.5, 2.0, 5.0)))
+            self._drain()
+        finally:
+            for process in self.processes:
+                process.dead = True
+                while not process.ended:
+                    process.baton.release()
+                    self.baton.acquire()
+                process.thread.join()
+
+    def _turn(self) -> None:
+        for process in self.processes:
+            process.stalled = max(0, process.stalled - 1)
+        able = [process for process in self.processes if not process.stalled]
+        if able:
+            process = self.rng.choice(able)
+            process.baton.release()
+            self.baton.acquire()
+        self.processes = [process for process in self.processes if not process.ended]
+        if self.violation is not None:
+            raise Violation(f"{type(self.violation).__name__}: {self.violation}") from self.violation
+
+    def _staff(self) -> None:
+        """Start again what has ended, at once or later."""
+        wanted = {"ingest": self.schedule.ingests, "publish": self.schedule.publishers}
+        for role, count in wanted.items():
+            if sum(process.role == role for process in self.processes) < count and (
+                self.quiet or self.rng.random() < 0.5
+            ):
+                self.processes.append(Process(self, role))
+
+    def _event(self, name: str) -> None:
+        groups = list(self.cluster.groups.values())
+        if name in ("forget", "move"):
+            for group in groups:
+                if name == "forget":
+                    group.offsets.clear()
+                for place in group.offsets:
+                    group.offsets[place] = group.offsets[place]._replace(offset=self.rng.randrange(40), metadata="moved")
+        elif name == "join":
+            self.processes.append(Process(self, self.rng.choice(("ingest", "publish"))))
+        elif name == "leave" and self.processes:
+            self.rng.choice(self.processes).leaving = True
+        elif name == "rush":
+            self.cluster.advance(70.0)
+
+    def _drain(self) -> None:
+        cluster = self.cluster
+        self.quiet, self.restless = True, 0.0
+        cluster.advance(max(0.0, (self.events[-1].arrival_ms + MINUTE_MS - cluster.now_ms()) / 1000))
+        cluster.wall_ms = cluster.now_ms() + MINUTE_MS + GRACE_MS
+        for process in self.processes:
+            process.stalled = 0
+        for turn in range(QUIET_TURNS):
+            self._staff()
+            self._turn()
+            cluster.advance(0.2)
+            if turn % 8 == 7 and self._drained():
+                return
+        raise Violation("not everything is published, long after the last disturbance")
+
+    @property
+    def through_ms(self) -> int:
+        """Where windows are closed by time alone at the end of the run."""
+        last = self.cluster.now_ms() - MARGIN_MS - GRACE_MS - 1
+        return last - last % MINUTE_MS
+
+    def _drained(self) -> bool:
+        windows = (self.through_ms - START_MS) // MINUTE_MS
+        outbox, public = (self.cluster.topics[f"{PIPELINE}.{name}"] for name in ("outbox", "sketches"))
+        return all(
+            sum(entry.key == MARKER_KEY for entry in log.values(committed=True)) >= windows
+            for log in (public if STAGE.outbox_is_public else [*outbox, *public])
+        )
+
+
+class _Timed(FakeCluster):
+    """Time brings events. It begins in the middle of them."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(START_MS + SPAN_MS // 2)
+        self._world = world
+
+    def advance(self, seconds: float) -> None:
+        super().advance(seconds)
+        self._world.feed()
+
+
+def events_of(rng: random.Random, pages: int = 5, users: int = 30, count: int = 60) -> list[Event]:
+    """In order of arrival; some late, some too late for their window."""
+    found, arrival = [], START_MS
+    for _ in range(count):
+        arrival += rng.randrange(1, 2 * SPAN_MS // count)
+        at = max(START_MS, arrival - rng.choice((0, 0, 500, 20_000, 80_000, 200_000)))
+        found.append(Event(f"p{rng.randrange(pages)}", f"u{rng.randrange(users)}", at, arrival))
+    return found
+
+
+CONFIG = f"""
+[pipeline]
+id = "{PIPELINE}"
+[kafka]
+bootstrap = ["model"]
+topic = "{SOURCE}"
+timestamps = "create_time"
+[event]
+key = "page"
+item = "user"
+time = "at"
+[window]
+size = "1m"
+grace = "30s"
+start = 2026-01-01T00:00:00Z
+clock_margin = "1s"
+[sketch]
+buckets = {BUCKETS}
+levels = {LEVELS}
+[privacy]
+epsilon = 2
+keys = "presence_is_public"
+max_epsilon_per_item_day = 1000000
+"""
+
+
+def _configuration() -> Config:
+    config = parse_config(CONFIG, Path("."))
+    limits = config.settings.limits.model_copy(update={"max_transaction_bytes": 700})
+    return replace(config, settings=config.settings.model_copy(update={"limits": limits}))
+
+
+CONFIGURATION = _configuration()
+"""Chunks of two or three releases."""
+
+
+class _Stage:
+    """The world that runs now; patched into the package once for many worlds."""
+
+    world: World
+    outbox_is_public = False
+
+    def now_ms(self) -> int:
+        return self.world.cluster.now_ms()
+
+    def monotonic_s(self) -> float:
+        return self.world.cluster.monotonic_s()
+
+    def process(self) -> Process:
+        assert self.world.running is not None
+        return self.world.running
+
+    def set(self, patch: pytest.MonkeyPatch) -> None:
+        run_on(self, patch)
+        patch.setattr(composition, "connection", lambda config: self.process().connection)
+        patch.setattr(composition, "prepare", lambda config, link, create: "the input")
+        patch.setattr(transport, "os", SimpleNamespace(getpid=lambda: self.process().number))
+
+
+STAGE = _Stage()

@@ -1,0 +1,242 @@
+"""Pipelines on a real cluster, for tests: their configuration, events, worker processes, and what the topics hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import xxhash
+from kafka.partitioner import murmur2 as java_murmur2
+from support.kafka_topics import Read, make_topic, produce, read_all
+
+from sfm_stream.sketch.codec import CloseMarker, Release, decode
+
+WORKER = Path(__file__).resolve().parents[1] / "integration" / "kafka_worker.py"
+BUCKETS, LEVELS = 64, 24
+MINUTE_MS = 60_000
+START_MS = int(time.time()) // 3600 * 3_600_000 - 2 * 3_600_000
+"""A full hour not long ago: all windows from here to now get closed once the input is read."""
+
+CONFIG = """
+[pipeline]
+id = "{id}"
+epoch = {epoch}
+[kafka]
+bootstrap = {bootstrap}
+topic = "{topic}"
+timestamps = "{timestamps}"
+accept_any_clock = true
+replication = {replication}
+downtime = "1h"
+session_timeout = "{session}"
+transaction_timeout = "{transaction}"
+{kafka}
+[event]
+key = "page"
+item = "user"
+time = "at"
+[window]
+size = "{size}"
+grace = "{grace}"
+start = {start}
+clock_margin = "1s"
+max_future_skew = "1h"
+[sketch]
+buckets = 64
+levels = 24
+[privacy]
+epsilon = 2
+keys = "presence_is_public"
+max_epsilon_per_item_day = 1000000
+{metrics}
+[limits]
+max_transaction_bytes = {room}
+{limits}
+"""
+
+DEFAULTS: dict[str, object] = {
+    "epoch": 1,
+    "timestamps": "create_time",
+    "replication": 1,
+    "session": "2s",
+    "transaction": "2s",
+    "size": "1m",
+    "grace": "30s",
+    "start": datetime.fromtimestamp(START_MS / 1000, UTC).isoformat(),
+    "kafka": "",
+    "limits": "",
+    "room": 8192,
+    "metrics": "",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    page: str
+    user: str
+    at_ms: int
+    arrival_ms: int
+
+    @property
+    def value(self) -> bytes:
+        return json.dumps({"page": self.page, "user": self.user, "at": self.at_ms}).encode()
+
+
+@dataclass
+class Run:
+    """One pipeline with topics of its own. events: what was produced, by partition, in order."""
+
+    bootstrap: str
+    folder: Path
+    partitions: int = 3
+    settings: dict[str, object] = field(default_factory=dict)
+    id: str = field(default_factory=lambda: f"run-{uuid.uuid4().hex[:10]}")
+    events: dict[int, list[Event]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        make_topic(self.bootstrap, self.topic, self.partitions, self.settings.pop("topic_config", {}))  # type: ignore[arg-type]
+        self.config()
+
+    @property
+    def topic(self) -> str:
+        return f"{self.id}-in"
+
+    def config(self, name: str = "app.toml", **settings: object) -> Path:
+        path = self.folder / name
+        servers = json.dumps(self.bootstrap.split(","))
+        fields = DEFAULTS | {"bootstrap": servers, "topic": self.topic, "id": self.id} | self.settings | settings
+        path.write_text(CONFIG.format(**fields))
+        return path
+
+    def partition(self, page: str) -> int:
+        return (java_murmur2(page.encode()) & 0x7FFFFFFF) % self.partitions
+
+    def produce(self, events: Iterable[Event], **options: object) -> None:
+        listed = list(events)
+        produce(
+            self.bootstrap,
+            self.topic,
+            [(e.page.encode(), e.value, e.arrival_ms, self.partition(e.page)) for e in listed],
+            **options,  # type: ignore[arg-type]
+        )
+        if not options.get("abort"):
+            for event in listed:
+                self.events[self.partition(event.page)].append(event)
+
+    def read(self, name: str, isolation: str = "read_committed") -> list[Read]:
+        return read_all(self.bootstrap, f"{self.id}.{name}", isolation)
+
+
+def page_views(
+    count: int, minutes: int, pages: int = 8, users: int = 400, seed: int = 1, behind_ms: int = 20_000
+) -> list[Event]:
+    """Events in order of arrival, evenly spaced, a quarter of their event times behind_ms before it."""
+    rng = random.Random(seed)
+    step = minutes * MINUTE_MS / count
+    events = []
+    for number in range(count):
+        arrival = START_MS + round(number * step)
+        at = max(START_MS, arrival - rng.choice([0, 0, 0, behind_ms]))
+        events.append(Event(f"p{rng.randrange(pages)}", f"u{rng.randrange(users)}", at, arrival))
+    return events
+
+
+class Worker:
+    """A worker process. point, count: where it dies by itself (see kafka_worker.py)."""
+
+    def __init__(self, config: Path, *roles: str, point: str = "never", count: int = 0, first: bool = False) -> None:
+        self.log = config.with_name(f"worker-{uuid.uuid4().hex[:6]}.log")
+        call = [sys.executable, str(WORKER), str(config), ",".join(roles or ("ingest", "publish")), point, str(count)]
+        env = os.environ | {"PYTHONPATH": str(WORKER.parents[1])}
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen([*call, "first" if first else "again"], env=env, stdout=out, stderr=out)
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        self.process.wait(20)
+
+    def stop(self, timeout_s: float = 20) -> int:
+        """Ask it to end; its exit code."""
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"did not stop: {self.said()}") from None
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+@contextmanager
+def workers() -> Iterator[list[Worker]]:
+    """A list of workers, none of which outlives the block."""
+    started: list[Worker] = []
+    try:
+        yield started
+    finally:
+        for worker in started:
+            worker.kill()
+
+
+def wait_until(
+    done: Callable[[], bool], timeout_s: float, started: Iterable[Worker] = (), every_s: float = 0.5
+) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > deadline:
+            said = "\n".join(f"--- {w.log.name} ({w.process.poll()}):\n{w.said()[-3000:]}" for w in started)
+            raise AssertionError(f"not done after {timeout_s} s\n{said}")
+        time.sleep(every_s)
+
+
+def closed_through(records: Iterable[Read], epoch: int = 1) -> dict[int, int]:
+    """Partition to the end of its last close marker."""
+    ends: dict[int, int] = {}
+    for partition, _, _, value, _, _ in records:
+        record = decode(value or b"")
+        if isinstance(record, CloseMarker) and record.epoch == epoch:
+            ends[partition] = max(ends.get(partition, 0), record.through_ms)
+    return ends
+
+
+def expected_cells(
+    events: Iterable[Event], size_ms: int, start_ms: int = START_MS, until_ms: int = 1 << 62
+) -> dict[tuple[bytes, int], set[tuple[int, int]]]:
+    """(key, window start) to the cells (level from 0, bucket) of its items: by the definition, item by item."""
+    cells: dict[tuple[bytes, int], set[tuple[int, int]]] = defaultdict(set)
+    for event in events:
+        if not start_ms <= event.at_ms < until_ms:
+            continue
+        digest = xxhash.xxh64_intdigest(event.user.encode())
+        bucket, rest = digest >> 58, digest & ((1 << 58) - 1)
+        level = min((rest & -rest).bit_length() - 1 if rest else LEVELS - 1, LEVELS - 1)
+        cells[event.page.encode(), event.at_ms - event.at_ms % size_ms].add((level, bucket))
+    return cells
+
+
+def cells_of(release: Release) -> set[tuple[int, int]]:
+    """The lit cells of a release, but for the last level, where the test's coins leave their mark."""
+    bits = int.from_bytes(release.sketch.bits, "little")
+    return {divmod(place, BUCKETS) for place in range(BUCKETS * (LEVELS - 1)) if bits >> place & 1}
