@@ -23,6 +23,7 @@ from pydantic import (
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
 def duration_ms(value: Any) -> int:
@@ -55,6 +56,15 @@ def number(value: Any) -> Decimal:
     return value if isinstance(value, Decimal) else Decimal(repr(value))
 
 
+def address(value: Any) -> str:
+    """Where to listen, "host:port" or "[IPv6]:port"; an empty text for nowhere."""
+    match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    if value != "" and (match is None or int(match[1]) > 65535):
+        raise ValueError('expected an address such as "127.0.0.1:9464", or "" for none')
+    return str(value)
+
+
+Address = Annotated[str, BeforeValidator(address)]
 Duration = Annotated[int, BeforeValidator(duration_ms)]
 Instant = Annotated[int, BeforeValidator(instant_ms)]
 Paths = Annotated[tuple[str, ...], BeforeValidator(paths)]
@@ -83,8 +93,9 @@ class InputTable(Table):
 class EventTable(Table):
     key: Paths
     item: Annotated[StrictStr, Field(min_length=1)]
-    time: Annotated[StrictStr, Field(min_length=1)]
-    time_unit: StrictStr
+    time: Annotated[StrictStr, Field(min_length=1)] | None = None
+    """Left out: the time stamp of the record on its topic."""
+    time_unit: StrictStr = "ms"
     naive_time: Literal["refuse", "utc"] = "refuse"
     float_items: StrictBool = False
     earliest: Instant = 631_152_000_000
@@ -98,6 +109,8 @@ class WindowTable(Table):
     grace: Duration
     start: Instant | None = None
     max_future_skew: Duration = 3_600_000
+    clock_margin: Duration = 5_000
+    """How far the clocks of brokers and workers may differ: an idle partition's windows close this much later."""
 
 
 class SketchTable(Table):
@@ -134,23 +147,71 @@ class OutputTable(Table):
     path: Annotated[StrictStr, Field(min_length=1)]
 
 
+class KafkaTable(Table):
+    """In place of [input] and [output]: topics of a cluster."""
+
+    bootstrap: Annotated[list[Annotated[StrictStr, Field(min_length=1)]], Field(min_length=1)]
+    topic: Annotated[StrictStr, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+    timestamps: Literal["log_append_time", "create_time"]
+    """What `message.timestamp.type` of the topic is; the privacy unit hangs on it."""
+    partitioner: Literal["murmur2", "crc32", "murmur2_random"] = "murmur2"
+    accept_any_clock: StrictBool = False
+    """Go on where the broker does not bound the time stamps of producers."""
+    replication: Annotated[StrictInt, Field(ge=1)] = 3
+    """Of the topics that are created."""
+    outbox_retention: Duration = 7 * 86_400_000
+    downtime: Duration = 86_400_000
+    """The longest stop after which the input must still hold every record that counts."""
+    release_slot: Duration = 0
+    """Publish a window this long after end and grace, whenever it was closed."""
+    session_timeout: Duration = 30_000
+    transaction_timeout: Duration = 30_000
+    security: Literal["plaintext", "tls", "sasl_plaintext", "sasl_tls"] = "plaintext"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    username: StrictStr | None = None
+    password_file: Path | None = None
+    password_env: StrictStr | None = None
+    ca_file: Path | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    check_hostname: StrictBool = True
+
+
 class LimitsTable(Table):
     max_gap_windows: Annotated[StrictInt, Field(ge=1)] = 10_000
     max_consecutive_invalid: Annotated[StrictInt, Field(ge=1)] = 10_000
     max_open_keys: Annotated[StrictInt, Field(ge=1)] = 5_000_000
     max_raw_bytes: Annotated[StrictInt, Field(ge=1 << 20)] = 4 << 30
-    max_transaction_bytes: Annotated[StrictInt, Field(ge=1 << 16)] = 8 << 20
+    max_transaction_bytes: Annotated[StrictInt, Field(ge=1 << 12)] = 8 << 20
+
+
+class MetricsTable(Table):
+    """Addresses to listen at, "" for none."""
+
+    operator: Address = "127.0.0.1:9464"
+    """Exact numbers and health of a worker, outside the guarantee."""
+    public: Address = ""
+    """Published estimates, by the roll-up worker."""
+    max_public_keys: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1000
+
+
+class LogsTable(Table):
+    format: Literal["text", "json"] = "text"
+    level: Literal["info", "warning", "error"] = "info"
 
 
 class Settings(Table):
     """The whole file."""
 
     pipeline: PipelineTable
-    input: InputTable
+    input: InputTable | None = None
     event: EventTable
     window: WindowTable
     sketch: SketchTable = SketchTable()
     privacy: PrivacyTable
     rollup: RollupTable = RollupTable()
-    output: OutputTable
+    output: OutputTable | None = None
+    kafka: KafkaTable | None = None
     limits: LimitsTable = LimitsTable()
+    metrics: MetricsTable = MetricsTable()
+    logs: LogsTable = LogsTable()

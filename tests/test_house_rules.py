@@ -27,7 +27,9 @@ LAYERS = [
     ["windows"],
     ["pipeline"],
     ["transport"],
+    ["logs", "metrics", "http"],
     ["settings"],
+    ["credentials", "config_check"],
     ["config"],
     ["query"],
     ["app"],
@@ -40,17 +42,21 @@ MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 60
 ENTROPY = {"privacy/coins.py": "the only importer of entropy"}
 TIME = {"clock.py": "the one place that asks what time it is"}
 NUMPY_RANDOM = {"pipeline/generate.py": "makes sample data; nothing that is released depends on it"}
-ENVIRONMENT: dict[str, str] = {}
-"""No setting comes from the environment yet. Once one does, it has one home, named here."""
+ENVIRONMENT = {"credentials.py": "a password, where a configuration names the variable"}
 DATABASE = {"transport/sqlite.py": "the output file"}
-NETWORK: dict[str, str] = {}
-"""No module opens a socket yet; a broker's client will live in transport/."""
+NETWORK = {
+    "http.py": "the listeners for metrics and health",
+    "transport/kafka/transport.py": "the name of this host, in the id of its transactions",
+}
+"""A broker's sockets are its client's, which transport/kafka/client.py makes."""
 AT_IMPORT = {"cli/main.py": "adds the commands to the group"}
 FILES = {
     "transport/bytestream.py": "the input, read in place",
     "transport/sqlite.py": "the output file, created with the right mode",
     "transport/lockfile.py": "the lock beside the output file",
-    "config.py": "the configuration and the hash key file that it names",
+    "config.py": "the configuration",
+    "config_check.py": "the hash key file that it names",
+    "credentials.py": "the password file that it names",
     "cli/inspect.py": "files that the user names, to be looked at",
     "cli/generate.py": "the sample that the user asks for",
 }

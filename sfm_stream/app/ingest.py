@@ -7,14 +7,18 @@ takes both with it, and the next owner replays from the committed offset.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfm_stream.app.drive import drain, perform
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counter import WindowCounter
 from sfm_stream.pipeline.extract import PythonExtractor
+from sfm_stream.pipeline.partitioners import Placement
 from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.pipeline.state import decode_state, drawn_through_ms, require_continuation
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
@@ -45,25 +49,33 @@ class _Partition:
     latest_ms: int
     keys: KeyTable
     extractor: PythonExtractor
+    end_ms: int
+    placement: Placement | None
+    clock_ms: int = NO_TIME
     counter: WindowCounter | None = None
 
 
 class IngestWorker:
-    """Counts an input until it ends. first_latest_ms: upper end of plausible event times where none is stored yet.
+    """Counts an input until it ends. source: what the input is; a state of another one is refused.
 
-    end_ms: last border of this epoch, where a later epoch has begun.
+    first_latest_ms: upper end of plausible event times where none is stored yet; None where a partition without any
+    committed state must not begin. epoch_end: of a partition that was just assigned, the last border of this epoch.
+    placement: of a partition, what tells records that belong elsewhere.
     """
 
     def __init__(
         self,
         config: Config,
         transport: Transport,
-        first_latest_ms: int,
-        end_ms: int = FOREVER_MS,
+        source: str,
+        first_latest_ms: int | None,
+        epoch_end: Callable[[int], int],
         coins: Coins = SYSTEM_COINS,
+        placement: Callable[[int], Placement] | None = None,
     ) -> None:
         self._config, self._transport, self._coins = config, transport, coins
-        self._first_latest_ms, self._end_ms = first_latest_ms, end_ms
+        self._source, self._first_latest_ms, self._epoch_end = source, first_latest_ms, epoch_end
+        self._placement = placement
         self._partitions: dict[int, _Partition] = {}
         self._ended: set[int] = set()
         self.report = IngestReport()
@@ -71,19 +83,34 @@ class IngestWorker:
     @property
     def ended(self) -> bool:
         """Every assigned partition has reached the end of its input, and all that was due is committed."""
-        return bool(self._partitions) and self._ended >= set(self._partitions)
+        behind = any(p.counter is not None and p.counter.behind for p in self._partitions.values())
+        return bool(self._partitions) and self._ended >= set(self._partitions) and not behind
+
+    @property
+    def counters(self) -> dict[int, tuple[int, WindowCounter]]:
+        """Assigned partition to (largest arrival time read, its counter), where counting has begun."""
+        return {p.number: (p.clock_ms, p.counter) for p in self._partitions.values() if p.counter is not None}
 
     def tick(self, stopping: Callable[[], bool] = lambda: False) -> None:
         """One turn: poll, count, commit what is due. Between two commits it looks whether to stop."""
+        batches: dict[int, list[RecordBatch]] = {}
+        ends: list[InputEnd] = []
         for event in self._transport.poll():
             if isinstance(event, Assigned):
                 self._assign(event)
             elif isinstance(event, Revoked):
                 self._partitions.pop(event.partition, None)
             elif isinstance(event, InputEnd):
-                self._end(self._partitions[event.partition], event.complete, stopping)
+                ends.append(event)
             else:
-                self._count(self._partitions[event.partition], event, stopping)
+                batches.setdefault(event.partition, []).append(event)
+        for number, found in batches.items():
+            self._count(self._partitions[number], found)
+        for end in ends:
+            self._end(self._partitions[end.partition], end)
+        for partition in self._partitions.values():
+            if partition.counter is not None:
+                self.report.releases += drain(self._transport, partition.counter, stopping, releases_only=True)
 
     def checkpoint(self) -> None:
         """Commit how far replay may begin, where it moved. Nothing partial is ever published."""
@@ -98,24 +125,33 @@ class IngestWorker:
         state = decode_state(event.committed) if event.committed else None
         keys = KeyTable(declared.effective if isinstance(declared, DeclaredKeys) else None)
         latest = state.latest_ms if state else self._first_latest_ms
+        if latest is None:
+            raise StateError(
+                f"partition {event.partition}: epoch {config.settings.pipeline.epoch} of pipeline "
+                f"{config.settings.pipeline.id} has no position. If it never ran, start one worker with --first-start"
+            )
         extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
-        partition = self._partitions[event.partition] = _Partition(event.partition, latest, keys, extractor)
+        end_ms = self._epoch_end(event.partition)
+        placement = self._placement(event.partition) if self._placement else None
+        partition = _Partition(event.partition, latest, keys, extractor, end_ms, placement)
+        self._partitions[event.partition] = partition
         start = config.settings.window.start
         if state is not None:
-            plan = self._plan(state.start_ms if start is None else start)
-            require_continuation(state, plan, config.settings.input.path, event.partition)
+            plan = self._plan(state.start_ms if start is None else start, end_ms)
+            require_continuation(state, plan, self._source, event.partition)
             partition.counter = WindowCounter(plan, event.partition, state, keys, self._coins)
+            partition.clock_ms = state.clock_ms
             self._transport.seek(event.partition, state.offset)
         elif start is not None:
             self._begin(partition, start, 0)
 
     def _begin(self, partition: _Partition, start_ms: int, offset: int) -> None:
         """First start of this epoch: its first window border is fixed now, and kept with every commit."""
-        plan = self._plan(start_ms)
+        plan = self._plan(start_ms, partition.end_ms)
         state = PartitionState(
             fingerprint=plan.fingerprint,
             partitions=plan.partitions,
-            source=self._config.settings.input.path,
+            source=self._source,
             window_ms=plan.windows.size_ms,
             start_ms=start_ms,
             latest_ms=partition.latest_ms,
@@ -125,13 +161,16 @@ class IngestWorker:
         )
         partition.counter = WindowCounter(plan, partition.number, state, partition.keys, self._coins)
 
-    def _plan(self, start_ms: int) -> CountingPlan:
-        return self._config.plan(self._transport.partitions, start_ms, self._end_ms)
+    def _plan(self, start_ms: int, end_ms: int) -> CountingPlan:
+        return self._config.plan(self._transport.partitions, start_ms, end_ms)
 
-    def _count(self, partition: _Partition, batch: RecordBatch, stopping: Callable[[], bool]) -> None:
+    def _count(self, partition: _Partition, batches: Sequence[RecordBatch]) -> None:
         self._ended.discard(partition.number)
-        columns = partition.extractor.columns([batch])
+        columns = partition.extractor.columns(batches)
+        if partition.placement is not None:
+            columns = _placed(columns, partition.placement.misplaced(columns, partition.keys))
         self.report.read += len(columns.offsets)
+        partition.clock_ms = max(partition.clock_ms, int(columns.arrival_ms.max(initial=NO_TIME)))
         if partition.counter is None and not self._found_start(partition, columns):
             self.report.dropped.update(Reason(int(code)) for code in columns.reasons)
             return
@@ -140,7 +179,6 @@ class IngestWorker:
         dropped = counter.add(columns)
         self.report.dropped.update(dropped.counts)
         self.report.counted += len(columns.offsets) - len(dropped.offsets)
-        self._drain(counter, stopping)
 
     def _found_start(self, partition: _Partition, columns: EventColumns) -> bool:
         """Take the first clock of the input, less the grace, as the beginning where none is configured."""
@@ -152,22 +190,30 @@ class IngestWorker:
         self._begin(partition, first - first % window.size, int(columns.offsets[0]) if len(columns.offsets) else 0)
         return True
 
-    def _end(self, partition: _Partition, complete: bool, stopping: Callable[[], bool]) -> None:
+    def _end(self, partition: _Partition, end: InputEnd) -> None:
         counter = partition.counter
         if counter is not None:
-            if complete:
+            if end.complete:
                 counter.finish()
-            self._drain(counter, stopping)
+            if end.next_offset is not None:
+                counter.passed(end.next_offset)
+            if end.asked_ms != NO_TIME:
+                counter.idle(end.asked_ms - self._config.settings.window.clock_margin)
         self._ended.add(partition.number)
-
-    def _drain(self, counter: WindowCounter, stopping: Callable[[], bool]) -> None:
-        self.report.releases += drain(self._transport, counter, stopping, releases_only=True)
 
     def _account(self) -> None:
         counters = [p.counter for p in self._partitions.values() if p.counter is not None]
         report = self.report
         report.open_windows = sum(len(counter.store.starts()) for counter in counters)
         report.closed_through_ms = min((counter.state.closed_through_ms for counter in counters), default=None)
+
+
+def _placed(columns: EventColumns, misplaced: NDArray[np.bool_]) -> EventColumns:
+    """The columns, with rows marked whose key belongs to another partition."""
+    wrong = misplaced & (columns.reasons == Reason.OK)
+    if not wrong.any():
+        return columns
+    return replace(columns, reasons=np.where(wrong, np.uint8(Reason.KEY_MISPLACED), columns.reasons))
 
 
 def require_epoch_start(config: Config, others: dict[int, PartitionState]) -> int:

@@ -1,9 +1,10 @@
-"""Look at the beginning of an input without counting it."""
+"""Look at some records of an input without counting them: the first of a file, the last of a topic."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sfm_stream.clock import now_ms
@@ -13,7 +14,7 @@ from sfm_stream.privacy.coins import SYSTEM_COINS
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.keys import encode_key
 from sfm_stream.transport.lines import LineInput
-from sfm_stream.types import NO_TIME, InputEnd, Reason
+from sfm_stream.types import NO_TIME, InputEnd, Reason, RecordBatch
 from sfm_stream.windows.keys import KeyTable
 
 
@@ -21,6 +22,7 @@ from sfm_stream.windows.keys import KeyTable
 class SampleRow:
     """What extraction makes of one record; key and cell are digests under a key that nobody keeps."""
 
+    partition: int
     offset: int
     event_ms: int | None
     key: str | None
@@ -34,45 +36,50 @@ class Sample:
     reasons: Counter[Reason]
 
 
-def sample(config: Config, records: int) -> Sample:
-    """The first `records` records of the input of a configuration. Opens the input only; commits nothing."""
+def sample(config: Config, batches: Iterator[RecordBatch], records: int) -> Sample:
+    """What extraction makes of up to `records` records."""
     settings = config.settings
     latest = settings.event.latest or now_ms() + settings.window.max_future_skew
     keys = KeyTable(config.keys.effective if isinstance(config.keys, DeclaredKeys) else None)
     extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
     secret = SYSTEM_COINS.digits(32).tobytes()
     rows: list[SampleRow] = []
-    lines = LineInput(config.input_path, complete=True, max_record_bytes=settings.event.max_record_bytes)
-    try:
-        while len(rows) < records:
-            batch = lines.read(0)
-            if isinstance(batch, InputEnd):
-                break
-            if batch is None:
-                continue
-            columns = extractor.columns([batch])
-            for offset, event, key_id, cell, reason in zip(
-                columns.offsets.tolist(),
-                columns.event_ms.tolist(),
-                columns.key_ids.tolist(),
-                columns.cells.tolist(),
-                columns.reasons.tolist(),
-                strict=True,
-            ):
-                counted = reason == Reason.OK
-                rows.append(
-                    SampleRow(
-                        offset,
-                        None if event == NO_TIME else event,
-                        _digest(encode_key(keys[key_id]), secret) if counted else None,
-                        _digest(cell.to_bytes(4, "big"), secret) if counted else None,
-                        Reason(reason),
-                    )
+    for batch in batches:
+        columns = extractor.columns([batch])
+        for offset, event, key_id, cell, reason in zip(
+            columns.offsets.tolist(),
+            columns.event_ms.tolist(),
+            columns.key_ids.tolist(),
+            columns.cells.tolist(),
+            columns.reasons.tolist(),
+            strict=True,
+        ):
+            counted = reason == Reason.OK
+            rows.append(
+                SampleRow(
+                    batch.partition,
+                    offset,
+                    None if event == NO_TIME else event,
+                    _digest(encode_key(keys[key_id]), secret) if counted else None,
+                    _digest(cell.to_bytes(4, "big"), secret) if counted else None,
+                    Reason(reason),
                 )
-    finally:
-        lines.close()
+            )
+        if len(rows) >= records:
+            break
     shown = tuple(rows[:records])
     return Sample(shown, Counter(row.reason for row in shown))
+
+
+def file_batches(config: Config) -> Iterator[RecordBatch]:
+    """The input of a pipeline on files, from its beginning. Opens the input only; commits nothing."""
+    lines = LineInput(config.input_path, complete=True, max_record_bytes=config.settings.event.max_record_bytes)
+    try:
+        while not isinstance(batch := lines.read(0), InputEnd):
+            if batch is not None:
+                yield batch
+    finally:
+        lines.close()
 
 
 def _digest(data: bytes, secret: bytes) -> str:

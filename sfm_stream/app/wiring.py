@@ -33,7 +33,7 @@ def embedded(config: Config, coins: Coins = SYSTEM_COINS) -> Iterator[Embedded]:
     """Both workers of a pipeline over one file of input and one SQLite file of output, open for this block."""
     settings = config.settings
     lines = LineInput(
-        config.input_path, complete=settings.input.complete, max_record_bytes=settings.event.max_record_bytes
+        config.input_path, complete=config.files[0].complete, max_record_bytes=settings.event.max_record_bytes
     )
     try:
         log = SqliteLog(str(config.output_path))
@@ -48,11 +48,13 @@ def embedded(config: Config, coins: Coins = SYSTEM_COINS) -> Iterator[Embedded]:
 def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> Embedded:
     settings = config.settings
     latest = settings.event.latest or now_ms() + settings.window.max_future_skew
+    end_ms = require_epoch_start(config, _other_epochs(config, log))
     ingest = IngestWorker(
         config,
         EmbeddedTransport(lines, log, _ingest_worker(config, settings.pipeline.epoch)),
+        source=config.files[0].path,
         first_latest_ms=latest,
-        end_ms=require_epoch_start(config, _other_epochs(config, log)),
+        epoch_end=lambda partition: end_ms,
         coins=coins,
     )
     rollup = RollupWorker(

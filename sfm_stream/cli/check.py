@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from sfm_stream.app.sample import Sample, sample
+from sfm_stream.app.sample import Sample, file_batches, sample
 from sfm_stream.cli.config import describe
 from sfm_stream.cli.output import console, echo_json, instant
 from sfm_stream.config import STDIN, Config, load_config
@@ -22,13 +22,14 @@ SHOWN = 10
 @click.option("--records", type=click.IntRange(1), default=1000, show_default=True, help="Records to look at.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
 def check(config: Path, records: int, as_json: bool) -> None:
-    """Validate CONFIG, read the beginning of its input without counting it, and show what would be counted.
+    """Validate CONFIG, read some of its input without counting it, and show what would be counted.
 
-    Keys and items are shown as short digests under a key made for this one call: equal ones look equal, and nothing
-    can be looked up. Exit code 4 where no record of the sample could be counted.
+    Of a file these are the first records; of a topic the last ones, read without joining any group, after the topics
+    of the pipeline were looked at. Keys and items are shown as short digests under a key made for this one call:
+    equal ones look equal, and nothing can be looked up. Exit code 4 where no record of the sample could be counted.
     """
     loaded = load_config(config)
-    found = None if loaded.settings.input.path == STDIN else sample(loaded, records)
+    found = _sample(loaded, records)
     if as_json:
         echo_json({"valid": True, "sample": None if found is None else _as_json(found), "statement": describe(loaded)})
     else:
@@ -37,15 +38,24 @@ def check(config: Path, records: int, as_json: bool) -> None:
         raise click.exceptions.Exit(4)
 
 
+def _sample(loaded: Config, records: int) -> Sample | None:
+    if loaded.settings.kafka is not None:
+        from sfm_stream.app.cluster import last_batches  # the client takes its time to load
+
+        return sample(loaded, last_batches(loaded, records), records)
+    return None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records)
+
+
 def _say(loaded: Config, found: Sample | None) -> None:
     click.echo(f"configuration is valid, fingerprint {loaded.fingerprint(1)}\n")
     click.echo(describe(loaded) + "\n")
     if found is None:
         click.echo("the input is standard input; it is left alone")
         return
-    table = Table("offset", "event time (UTC)", "key", "item cell", "outcome", box=None, pad_edge=False)
+    table = Table("partition", "offset", "event time (UTC)", "key", "item cell", "outcome", box=None, pad_edge=False)
     for row in found.rows[:SHOWN]:
         table.add_row(
+            str(row.partition),
             str(row.offset),
             "" if row.event_ms is None else instant(row.event_ms),
             row.key or "",
@@ -65,6 +75,7 @@ def _as_json(found: Sample) -> dict[str, object]:
     return {
         "records": [
             {
+                "partition": row.partition,
                 "offset": row.offset,
                 "event_time": None if row.event_ms is None else instant(row.event_ms),
                 "key": row.key,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from sfm_stream.app.published import published
 from sfm_stream.cli.output import console, echo_json, parse_instant, row_json, rows_table
 from sfm_stream.config import Config, load_config
 from sfm_stream.query import range_rows, rollup_rows, window_rows
 from sfm_stream.sketch.keys import encode_key
-from sfm_stream.transport.sqlite import SqliteLog
 from sfm_stream.types import KeyPart, Window
 
 
@@ -38,16 +38,13 @@ def estimate(
         raise click.UsageError("--by range needs --from and --to")
     wanted = {encoded for key in keys for encoded in _encodings(settings, key)} or None
     pipeline = settings.settings.pipeline.id
-    reader = SqliteLog.open_reader(str(settings.output_path))
-    try:
+    with published(settings) as reader:
         if grain == "range":
             rows = list(range_rows(reader, pipeline, span, wanted))
         elif grain == "window":
             rows = list(window_rows(reader, pipeline, span, wanted))
         else:
             rows = list(rollup_rows(reader, pipeline, grain, span, wanted))
-    finally:
-        reader.close()
     if as_json:
         for row in rows:
             echo_json(row_json(row))

@@ -9,10 +9,13 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from sfm_stream.app.published import published
 from sfm_stream.cli.output import WIDE, console, echo_json, instant, key_json, key_text
+from sfm_stream.config import load_config
 from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.sketch.codec import CloseMarker, Release, WireRecord, decode
 from sfm_stream.sketch.keys import decode_key
+from sfm_stream.transport.base import TopicReader
 from sfm_stream.transport.sqlite import SqliteLog
 from sfm_stream.types import ROLLUPS, SKETCHES
 
@@ -27,7 +30,11 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 @click.option("--limit", type=click.IntRange(1), help="At most so many records.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a record, bitmaps in base64.")
 def inspect(source: Path, topic: str, pipeline: str | None, offset: int, limit: int | None, as_json: bool) -> None:
-    """Decode the records in SOURCE: the output file of a pipeline, or a file with the bytes of one record."""
+    """Decode the records of SOURCE.
+
+    SOURCE: the output file of a pipeline; a configuration (.toml), for the topics of its pipeline; or a file with the
+    bytes of one record.
+    """
     table = Table("offset", "kind", "pipeline", "key", "from (UTC)", "to", "content", box=None, pad_edge=False)
     for shown, (at, record) in enumerate(_records(source, topic, pipeline, offset)):
         if limit is not None and shown >= limit:
@@ -41,6 +48,10 @@ def inspect(source: Path, topic: str, pipeline: str | None, offset: int, limit: 
 
 
 def _records(source: Path, topic: str, pipeline: str | None, offset: int) -> Iterator[tuple[int, WireRecord]]:
+    if source.suffix == ".toml":
+        with published(load_config(source)) as log:
+            yield from _decoded(log, topic, pipeline, offset)
+        return
     with source.open("rb") as head:
         is_log = head.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
     if not is_log:
@@ -48,12 +59,16 @@ def _records(source: Path, topic: str, pipeline: str | None, offset: int) -> Ite
         return
     reader = SqliteLog.open_reader(str(source))
     try:
-        for stored in reader.read(topic, offset=offset):
-            record = decode(stored.value)
-            if pipeline is None or record.pipeline == pipeline:
-                yield stored.offset, record
+        yield from _decoded(reader, topic, pipeline, offset)
     finally:
         reader.close()
+
+
+def _decoded(reader: TopicReader, topic: str, pipeline: str | None, offset: int) -> Iterator[tuple[int, WireRecord]]:
+    for stored in reader.read(topic, offset=offset):
+        record = decode(stored.value)
+        if pipeline is None or record.pipeline == pipeline:
+            yield stored.offset, record
 
 
 def _cells(record: WireRecord) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from sfm_stream.cli.estimate import estimate
 from sfm_stream.cli.generate import generate
 from sfm_stream.cli.inspect import inspect
 from sfm_stream.cli.run import run
+from sfm_stream.cli.workers import ingest, publish, repartition, rollup
 from sfm_stream.errors import ConfigError, SfmStreamError
 
 
@@ -22,11 +23,12 @@ def cli() -> None:
 
     Exit codes: 0 done; 1 an error; 2 wrong usage; 3 the configuration must not run; 4 state, input and configuration
     do not fit together, or a limit is reached: nothing more was published; 5 no entropy; 6 a second payload for a
-    known release: a privacy incident; 130, 143 stopped by a signal, nothing lost.
+    known release: a privacy incident; 7 the cluster is away or refuses this client; 130, 143
+    stopped by a signal, nothing lost.
     """
 
 
-for command in (run, estimate, inspect, check, config, generate):
+for command in (run, ingest, publish, rollup, repartition, estimate, inspect, check, config, generate):
     cli.add_command(command)
 
 

@@ -87,6 +87,7 @@ class Rollup:
         self._queue: _Due | None = None
         self._expire_before_ms: int | None = None
         self.seen = Seen()
+        self.failed = 0
 
     def restore(self, commit: Commit | None, history: Iterable[bytes]) -> int:
         """Take up a committed state; history: the partition's published roll-ups. Returns the offset to read from.
@@ -136,6 +137,10 @@ class Rollup:
             else:
                 self._merge(record, offset, payload)
         self._position = offset + 1
+
+    def passed(self, offset: int) -> None:
+        """Every record before this offset has been added; offsets that hold none may lie before it."""
+        self._position = max(self._position, offset)
 
     def expire(self, before_ms: int) -> None:
         """Spans that end at or before this time are published as they stand, marked as not complete."""

@@ -1,0 +1,176 @@
+"""The first start of an epoch on a cluster: its first window border and positions, fixed once, in one transaction.
+
+It never begins anew: where the ledger knows the epoch it does nothing, and where releases of the epoch exist that the
+ledger does not know it refuses.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sfm_stream.app.ingest import require_epoch_start
+from sfm_stream.clock import now_ms
+from sfm_stream.config import Config
+from sfm_stream.errors import StateError
+from sfm_stream.pipeline.event_format import MAX_TIME_MS
+from sfm_stream.pipeline.state import decode_state, encode_state
+from sfm_stream.sketch.codec import decode
+from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
+from sfm_stream.transport.kafka.producer import Transactions
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transport import FIRST
+from sfm_stream.types import NO_TIME, Commit, PartitionState, Record
+
+_log = logging.getLogger(__name__)
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Topics and groups of a pipeline; all follow from its id."""
+
+    pipeline: str
+    epoch: int
+    source: str
+
+    @property
+    def outbox(self) -> str:
+        return f"{self.pipeline}.outbox"
+
+    @property
+    def ledger(self) -> str:
+        return f"{self.pipeline}.ledger"
+
+    @property
+    def sketches(self) -> str:
+        return f"{self.pipeline}.sketches"
+
+    @property
+    def rollups(self) -> str:
+        return f"{self.pipeline}.rollups"
+
+    @property
+    def publish_group(self) -> str:
+        return f"{self.pipeline}.publish"
+
+    @property
+    def rollup_group(self) -> str:
+        return f"{self.pipeline}.rollup"
+
+    def ingest_group(self, epoch: int) -> str:
+        return f"{self.pipeline}.ingest.{epoch}"
+
+    def ingest_worker(self, epoch: int) -> str:
+        return f"ingest/{epoch}"
+
+
+def names_of(config: Config) -> Names:
+    return Names(config.settings.pipeline.id, config.settings.pipeline.epoch, config.kafka.topic)
+
+
+def other_epochs(entries: dict[str, Entry], epoch: int) -> dict[int, PartitionState]:
+    """The committed states of every other epoch in the entries of one partition."""
+    found: dict[int, PartitionState] = {}
+    for worker, entry in entries.items():
+        role, _, number = worker.partition("/")
+        if role == "ingest" and int(number) != epoch:
+            found[int(number)] = decode_state(entry.commit)
+    return found
+
+
+def first_start(config: Config, connection: Connection, log: TopicLog, source: str) -> bool:
+    """Write the first positions of this epoch into the ledger. False: they are there already, nothing was done.
+
+    source: the identity of the input topic. Raises StateError where releases exist that the ledger does not know,
+    where the epoch before it still runs or has released further, or where the log begins too late.
+    """
+    names = names_of(config)
+    transactions = Transactions(connection, f"{names.pipeline}.first-start")
+    try:
+        transactions.settle()  # and fence whoever does the same right now
+        ledger = Ledger(log, names.ledger)
+        partitions = range(log.partitions(names.source))
+        worker = names.ingest_worker(names.epoch)
+        known = {partition: ledger.entries(partition, _PATIENCE_S) for partition in partitions}
+        if all(worker in entries for entries in known.values()):
+            _log.info("epoch %d has begun before; --first-start does nothing", names.epoch)
+            return False
+        _require_unreleased(log, names, partitions)
+        start_ms = _start_ms(config)
+        for entries in known.values():
+            require_epoch_start(config, other_epochs(entries, names.epoch))
+        offsets = _offsets(config, log, names.source, partitions, start_ms)
+        plan = config.plan(len(partitions), start_ms)
+        records = []
+        for partition in partitions:
+            state = PartitionState(
+                fingerprint=plan.fingerprint,
+                partitions=plan.partitions,
+                source=source,
+                window_ms=plan.windows.size_ms,
+                start_ms=start_ms,
+                latest_ms=config.settings.event.latest or MAX_TIME_MS,
+                closed_through_ms=start_ms,
+                clock_ms=NO_TIME,
+                offset=offsets[partition],
+            )
+            commit = Commit(partition, state.offset, encode_state(state))
+            value = entry_value(commit, transactions.transactional_id + FIRST)
+            records.append(Record(names.ledger, partition, entry_key(worker, partition), value, now_ms()))
+        # Old workers read the ledger after they have joined their group, and wait for what is undecided in it. So
+        # either one of them is seen here, or it will see this.
+        transactions.commit(records, {}, None, before_commit=lambda: _require_stopped(log, names, known))
+        _log.info("epoch %d of pipeline %s begins at %d ms", names.epoch, names.pipeline, start_ms)
+        return True
+    finally:
+        transactions.close()
+
+
+def _start_ms(config: Config) -> int:
+    """The configured border, else the first one that is still to come: no window is counted in part."""
+    window = config.settings.window
+    if window.start is not None:
+        return window.start
+    now = now_ms()
+    return now - now % window.size + window.size
+
+
+def _offsets(config: Config, log: TopicLog, topic: str, partitions: Sequence[int], start_ms: int) -> dict[int, int]:
+    """Where reading begins: before the first record that may hold an event of the first window."""
+    first_ms = start_ms - config.settings.window.max_future_skew
+    begins = log.starts(topic, partitions)
+    late = [
+        p for p, (offset, stamp_ms) in log.first_records(topic, partitions).items() if offset and stamp_ms > start_ms
+    ]
+    if late:
+        raise StateError(
+            f"window.start: topic {topic}, partition {late[0]} begins later than {start_ms} ms: records before its "
+            "first one are gone. Set a later window.start"
+        )
+    found = log.starts(topic, partitions, since_ms=max(first_ms, 1))
+    return {partition: max(begins[partition], found[partition]) for partition in partitions}
+
+
+def _require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int]) -> None:
+    for topic in (names.outbox, names.sketches):
+        for partition in partitions:
+            for record in log.read(topic, partition):
+                if decode(record.value).epoch == names.epoch:
+                    raise StateError(
+                        f"topic {topic}, partition {partition} holds releases of epoch {names.epoch}, which the ledger "
+                        f"{names.ledger} does not know: counting anew would release the same data twice. Raise "
+                        "pipeline.epoch and set window.start behind the last released window"
+                    )
+
+
+def _require_stopped(log: TopicLog, names: Names, known: dict[int, dict[str, Entry]]) -> None:
+    """No worker of an earlier epoch may run that does not know yet where its epoch ends."""
+    for epoch in sorted({epoch for entries in known.values() for epoch in other_epochs(entries, names.epoch)}):
+        if log.group_members(names.ingest_group(epoch)):
+            raise StateError(
+                f"workers of epoch {epoch} are running: stop them, start epoch {names.epoch} with --first-start, and "
+                f"start them again; they then finish the windows before window.start"
+            )

@@ -1,0 +1,147 @@
+"""Runs workers of one configuration on a real cluster, and dies by SIGKILL where it is told to.
+
+    python kafka_worker.py CONFIG ROLES POINT COUNT first|again
+
+ROLES: ingest, publish, rollup, joined by commas; bare is an ingest that publishes its draws at once, without the
+outbox. Its coins flip nothing but the last level of a sketch, which no item of a test reaches: there they are fair, so
+that counts can be compared cell by cell, and two draws of one release are told apart. POINT, in the COUNT-th
+transaction of this process: draw (coins were drawn), first-send, sent, offsets (they are accepted), committing (the
+commit is sent and its answer not awaited), committed; never. With stop- before it, SIGSTOP instead of SIGKILL.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from kafka import KafkaProducer
+
+from sfm_stream.app.cluster import open_ingest, open_publisher, open_rollup
+from sfm_stream.app.first_start import names_of
+from sfm_stream.app.runner import Stop
+from sfm_stream.app.service import serve
+from sfm_stream.config import load_config
+from sfm_stream.types import SKETCHES
+
+CELLS, LAST = 64 * 24, 64
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def stop() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(0.2)
+
+
+class MarkingCoins:
+    """No coin comes up, but in the last level each does with probability one half."""
+
+    def __init__(self, point: str, count: int) -> None:
+        self.left = count if point == "draw" else -1
+
+    def digits(self, count):
+        drawn = np.full(count, 255, np.uint8)
+        if count == CELLS:
+            drawn[-LAST:] = np.where(np.frombuffer(os.urandom(LAST), np.uint8) < 128, 0, 255)
+        self.left -= 1
+        if self.left == 0:
+            die()
+        return drawn
+
+
+def plant(point: str, count: int) -> None:
+    """Put the death into the seams of the real client."""
+    end = stop if point.startswith("stop-") else die
+    point = point.removeprefix("stop-")
+    left = [count]
+    chosen: list[KafkaProducer | None] = [None]
+    lock = threading.Lock()
+    begin, send = KafkaProducer.begin_transaction, KafkaProducer.send
+    flush, offsets, commit = (
+        KafkaProducer.flush,
+        KafkaProducer.send_offsets_to_transaction,
+        KafkaProducer.commit_transaction,
+    )
+
+    def at(producer, here):
+        """Whether this is the place, which is passed once; several threads have producers."""
+        if producer is not chosen[0] or point != here:
+            return False
+        chosen[0] = None
+        return True
+
+    def counted_begin(self):
+        begin(self)
+        with lock:
+            left[0] -= 1
+            if left[0] == 0:
+                chosen[0] = self
+
+    def dying_send(self, *arguments, **named):
+        future = send(self, *arguments, **named)
+        if at(self, "first-send"):
+            flush(self)
+            end()
+        return future
+
+    def dying_flush(self, *arguments, **named):
+        flush(self, *arguments, **named)
+        if at(self, "sent"):
+            end()
+
+    def dying_offsets(self, *arguments, **named):
+        offsets(self, *arguments, **named)
+        if at(self, "offsets"):
+            end()
+
+    def dying_commit(self):
+        if at(self, "committing"):
+            threading.Timer(0.004, end).start()
+        commit(self)
+        if at(self, "committed"):
+            end()
+
+    KafkaProducer.begin_transaction = counted_begin
+    KafkaProducer.send = dying_send
+    KafkaProducer.flush = dying_flush
+    KafkaProducer.send_offsets_to_transaction = dying_offsets
+    KafkaProducer.commit_transaction = dying_commit
+
+
+def main() -> None:
+    path, roles, point, count, first = (
+        Path(sys.argv[1]),
+        sys.argv[2].split(","),
+        sys.argv[3],
+        int(sys.argv[4]),
+        sys.argv[5],
+    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("kafka").setLevel(logging.WARNING)
+    config = load_config(path)
+    plant(point, count)
+    with Stop().listening() as stopping:
+        services = []
+        if "ingest" in roles:
+            services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
+        if "bare" in roles:
+            services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
+            services[0].transport._route.topics[SKETCHES] = names_of(config).sketches
+        if "publish" in roles:
+            services.append(open_publisher(config))
+        if "rollup" in roles:
+            services.append(open_rollup(config))
+        serve(services, stopping)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Three brokers, one of which is killed or stopped in the middle of the work: the answers stay right."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.kafka_oracle import judge
+from support.kafka_runs import MINUTE_MS, START_MS, Run, Worker, closed_through, page_views, wait_until, workers
+
+pytestmark = pytest.mark.kafka
+MINUTES = 20
+
+
+def released(run: Run) -> bool:
+    try:
+        ends = closed_through(run.read("sketches"))
+    except LookupError:
+        return False
+    return len(ends) == run.partitions and min(ends.values()) >= START_MS + MINUTES * MINUTE_MS
+
+
+def begun(run: Run) -> bool:
+    try:
+        return len(run.read("sketches")) > 20
+    except LookupError:
+        return False
+
+
+@pytest.mark.parametrize("what", ["kill", "pause"])
+def test_a_broker_that_goes_away_in_the_stream(kafka_three, tmp_path, what):
+    """kill: for good until the end. pause: SIGSTOP, the coordinators of the transactions and groups on it with it."""
+    settings = {"replication": 3, "session": "6s", "transaction": "10s"}
+    run = Run(kafka_three.bootstrap, tmp_path, settings=settings)
+    run.produce(page_views(20_000, MINUTES, pages=100))
+    with workers() as started:
+        started.append(Worker(run.config(), first=True))
+        wait_until(lambda: begun(run), 90, started)
+        started.append(Worker(run.config(), "rollup"))
+        for number in kafka_three.brokers:
+            getattr(kafka_three, what)(number)
+            time.sleep(6)
+            getattr(kafka_three, "restart" if what == "kill" else "resume")(number)
+        wait_until(lambda: released(run), 180, started)
+        for worker in started:
+            assert worker.running, worker.said()
+            assert worker.stop() == 0, worker.said()
+    judge(run).require()

@@ -1,0 +1,264 @@
+"""The broker's side of the model of Kafka: logs, transactions and the clock. Single-threaded, no I/O.
+
+What it models: control markers, which the coordinator writes one after another once a transaction is decided; the last
+stable offset and what read_committed hides; producer epochs, which initialising and time-outs raise; the time-out of
+transactions. It does not model replication, retention or compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import kafka.errors as kafka_errors
+from support.fake_kafka_groups import Group
+
+from sfm_stream.transport.kafka.batches import OldBatch
+
+Place = tuple[str, int]
+"""Topic and partition."""
+Sent = tuple[bytes | None, bytes | None, int]
+"""Key, value, time stamp."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One offset of a log. commit: of a control marker, what it says. batch: entries of one produce request."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    producer: int = -1
+    transactional: bool = False
+    commit: bool | None = None
+    aborted: bool = False
+    batch: int = -1
+
+    @property
+    def hidden(self) -> bool:
+        """From a committed reader, or from any."""
+        return self.aborted or self.commit is not None
+
+
+class Log:
+    """One partition."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.open: dict[int, int] = {}
+        """Producer to the first offset of its open transaction."""
+        self.epochs: dict[int, int] = {}
+        self._batches = 0
+
+    @property
+    def end(self) -> int:
+        """The high watermark: every write is replicated at once."""
+        return len(self.entries)
+
+    @property
+    def stable(self) -> int:
+        return min(self.open.values(), default=self.end)
+
+    def append(self, sent: Iterable[Sent], producer: int = -1, transactional: bool = False) -> None:
+        self._batches += 1
+        if transactional:
+            self.open.setdefault(producer, self.end)
+        for key, value, timestamp in sent:
+            self.entries.append(
+                Entry(self.end, key, value, timestamp, producer, transactional, batch=self._batches)
+            )
+
+    def mark(self, producer: int, epoch: int, commit: bool) -> None:
+        self.epochs[producer] = max(epoch, self.epochs.get(producer, -1))
+        first = self.open.pop(producer, None)
+        if first is not None and not commit:
+            for entry in self.entries[first:]:
+                entry.aborted |= entry.producer == producer and entry.transactional
+        self._batches += 1
+        self.entries.append(Entry(self.end, None, None, 0, producer, True, commit, batch=self._batches))
+
+    def batches(self, partition: int, start: int, most: int) -> tuple[list[OldBatch], int]:
+        """(batches that a committed reader gets from `start` on, the position after them)."""
+        found: list[OldBatch] = []
+        at, stop = start, self.stable
+        while at < stop and len(found) < most:
+            number, records = self.entries[at].batch, []
+            while at < stop and self.entries[at].batch == number:
+                records += [] if self.entries[at].hidden else [self.entries[at]]
+                at += 1
+            if records:
+                found.append(OldBatch(partition, records[0].offset, at, records))
+        while at < stop and self.entries[at].hidden:
+            at += 1
+        return found, at
+
+    def values(self, *, committed: bool) -> list[Entry]:
+        """Entries that carry a record, those of aborted and open transactions among them unless `committed`."""
+        if not committed:
+            return [entry for entry in self.entries if entry.commit is None]
+        return [entry for entry in self.entries[: self.stable] if not entry.hidden]
+
+
+@dataclass(slots=True)
+class Transaction:
+    """The coordinator's record of one transactional id. state: empty, ongoing, or deciding, while markers are due."""
+
+    producer: int
+    epoch: int = 0
+    state: str = "empty"
+    last: bool | None = None
+    """How the last transaction was decided."""
+    places: list[Place] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    since_s: float = 0.0
+    timeout_s: float = 0.0
+    due: int = 0
+    """Markers that are not written yet."""
+
+
+class FakeCluster:
+    """Topics, transactions, groups, and the clock they share."""
+
+    def __init__(self, clock_ms: int = 1_767_225_600_000) -> None:
+        self.topics: dict[str, list[Log]] = {}
+        self.groups: dict[str, Group] = {}
+        self.transactions: dict[str, Transaction] = {}
+        self.markers: list[Callable[[], None]] = []
+        """Writes of control markers that are due; they may be done in any order."""
+        self.members: list[Any] = []
+        """The client's side of every consumer in a group."""
+        self.clock_s = clock_ms / 1000
+        self.wall_ms: int | None = None
+        """Where it is set, the clock on the wall stands still there; spans are still measured."""
+        self.counts = {"committed": 0, "aborted": 0, "fenced": 0, "timed out": 0, "stale commits": 0}
+        self._producers = 0
+
+    # Clock
+
+    def now_ms(self) -> int:
+        return self.wall_ms if self.wall_ms is not None else int(self.clock_s * 1000)
+
+    def monotonic_s(self) -> float:
+        return self.clock_s
+
+    def advance(self, seconds: float) -> None:
+        """Time passes: consumers that are alive say so, and what is overdue times out."""
+        self.clock_s += seconds
+        for member in self.members:
+            member.beat()
+        for group in self.groups.values():
+            group.expire(self.clock_s)
+        for transaction in self.transactions.values():
+            if transaction.state == "ongoing" and self.clock_s - transaction.since_s > transaction.timeout_s:
+                self.counts["timed out"] += 1
+                transaction.epoch += 1
+                self._decide(transaction, False)
+
+    # Topics
+
+    def create(self, topic: str, partitions: int) -> None:
+        self.topics.setdefault(topic, [Log() for _ in range(partitions)])
+
+    def log(self, place: Place) -> Log:
+        try:
+            return self.topics[place[0]][place[1]]
+        except (KeyError, IndexError):
+            raise kafka_errors.UnknownTopicOrPartitionError(str(place)) from None
+
+    def group(self, name: str) -> Group:
+        return self.groups.setdefault(name, Group(lambda: self.clock_s))
+
+    # Transactions
+
+    def init_producer(self, name: str, timeout_s: float) -> Transaction | None:
+        """The id with a new epoch, its last transaction decided; None while that is not in every log yet."""
+        transaction = self.transactions.get(name)
+        if transaction is None:
+            self._producers += 1
+            transaction = self.transactions[name] = Transaction(self._producers, epoch=-1)
+        if transaction.state == "ongoing":
+            self.counts["fenced"] += 1
+            transaction.epoch += 1
+            self._decide(transaction, False)
+        if transaction.state == "deciding":
+            return None
+        transaction.epoch, transaction.timeout_s = transaction.epoch + 1, timeout_s
+        transaction.state, transaction.last = "empty", None
+        return transaction
+
+    def add_to_transaction(self, name: str, producer: int, epoch: int, place: Place | None, group: str | None) -> bool:
+        """Take a partition or a group into the transaction. False: the one before is not in every log yet."""
+        transaction = self._owned(name, producer, epoch)
+        if transaction.state == "deciding":
+            return False
+        if transaction.state == "empty":
+            transaction.state, transaction.since_s = "ongoing", self.clock_s
+        if place is not None and place not in transaction.places:
+            self.log(place)
+            transaction.places.append(place)
+        if group is not None and group not in transaction.groups:
+            transaction.groups.append(group)
+        return True
+
+    def produce(self, name: str, producer: int, epoch: int, place: Place, sent: list[Sent]) -> None:
+        """Records of a transaction. The leader asks the coordinator whether it is open (KIP-890, part 1)."""
+        log = self.log(place)
+        if epoch < log.epochs.get(producer, -1):
+            raise kafka_errors.InvalidProducerEpochError(str(place))
+        transaction = self._owned(name, producer, epoch)
+        if transaction.state != "ongoing" or place not in transaction.places:
+            raise kafka_errors.InvalidTxnStateError(str(place))
+        log.append(sent, producer, transactional=True)
+
+    def commit_offsets(self, name: str, producer: int, epoch: int, group: str, offsets: dict, membership) -> None:
+        """Offsets that become the group's when the transaction is committed. Raises CommitFailedError if stale."""
+        transaction = self._owned(name, producer, epoch)
+        if transaction.state != "ongoing" or group not in transaction.groups:
+            raise kafka_errors.InvalidTxnStateError(group)
+        if not self.group(group).knows(membership.member_id, membership.generation_id):
+            self.counts["stale commits"] += 1
+            raise kafka_errors.CommitFailedError("metadata mismatch")
+        self.group(group).pending.setdefault(producer, {}).update(offsets)
+
+    def end_transaction(self, name: str, producer: int, epoch: int, commit: bool) -> None:
+        """Decide it. The answer does not wait for the markers."""
+        transaction = self._owned(name, producer, epoch)
+        if transaction.state == "ongoing":
+            self._decide(transaction, commit)
+        elif transaction.last is not commit:
+            raise kafka_errors.InvalidTxnStateError(name)
+
+    def write_markers(self) -> None:
+        """All that are due."""
+        while self.markers:
+            self.markers.pop(0)()
+
+    def _owned(self, name: str, producer: int, epoch: int) -> Transaction:
+        transaction = self.transactions.get(name)
+        if transaction is None or transaction.producer != producer:
+            raise kafka_errors.InvalidProducerIdMappingError(name)
+        if transaction.epoch != epoch:
+            raise kafka_errors.ProducerFencedError(name)
+        return transaction
+
+    def _decide(self, transaction: Transaction, commit: bool) -> None:
+        self.counts["committed" if commit else "aborted"] += 1
+        transaction.state, transaction.last = "deciding", commit
+        producer, epoch = transaction.producer, transaction.epoch
+        writes: list[Callable[[], None]] = []
+        for place in transaction.places:
+            writes.append(lambda place=place: self.log(place).mark(producer, epoch, commit))
+        for group in transaction.groups:
+            writes.append(lambda group=group: self.group(group).settle(producer, commit))
+        transaction.places, transaction.groups, transaction.due = [], [], len(writes)
+        self.markers += [lambda write=write: self._written(transaction, write) for write in writes]
+        if not writes:
+            transaction.state = "empty"
+
+    def _written(self, transaction: Transaction, write: Callable[[], None]) -> None:
+        write()
+        transaction.due -= 1
+        if not transaction.due:
+            transaction.state = "empty"
