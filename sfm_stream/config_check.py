@@ -184,7 +184,9 @@ class Check:
         elif source and output and source.path != STDIN and (self.folder / source.path) == (self.folder / output.path):
             self.problems.append("output.path: the same file as input.path")
         if kafka is not None:
-            taken = {f"{settings.pipeline.id}.{name}" for name in ("outbox", "ledger", "sketches", "rollups")}
+            taken = {
+                f"{settings.pipeline.id}.{name}" for name in ("outbox", "ledger", "sketches", "rollups", "dead-letters")
+            }
             if kafka.topic in taken:
                 self.problems.append("kafka.topic: a topic that the pipeline itself writes")
             if settings.pipeline.epoch > 1 and settings.window.start is None:

@@ -162,6 +162,8 @@ class KafkaTable(Table):
     outbox_retention: Duration = 7 * 86_400_000
     downtime: Duration = 86_400_000
     """The longest stop after which the input must still hold every record that counts."""
+    dead_letters: StrictBool = False
+    """Write a pointer to each record that is dropped into a topic of the operator's."""
     release_slot: Duration = 0
     """Publish a window this long after end and grace, whenever it was closed."""
     session_timeout: Duration = 30_000

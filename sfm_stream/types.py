@@ -118,7 +118,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to publish. topic: SKETCHES or ROLLUPS; a transport maps it to a real name."""
+    """A record to publish. topic: SKETCHES, ROLLUPS or DEAD_LETTERS; a transport maps it to a real name."""
 
     topic: str
     partition: int
@@ -127,7 +127,7 @@ class Record:
     timestamp_ms: int
 
 
-SKETCHES, ROLLUPS = "sketches", "rollups"
+SKETCHES, ROLLUPS, DEAD_LETTERS = "sketches", "rollups", "dead-letters"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from sfm_stream.transport.kafka.topics import (
     problems,
 )
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
-from sfm_stream.types import ROLLUPS, SKETCHES, RecordBatch
+from sfm_stream.types import DEAD_LETTERS, ROLLUPS, SKETCHES, RecordBatch
 
 _log = logging.getLogger(__name__)
 _EXPIRE_EVERY_S = 10.0
@@ -149,7 +149,11 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
     if begin:
         first_start(config, link, log, source)
     group, worker = names.ingest_group(names.epoch), names.ingest_worker(names.epoch)
-    transport = KafkaTransport(link, Route(names.source, group, worker, names.ledger, {SKETCHES: names.outbox}), log)
+    topics = {SKETCHES: names.outbox}
+    if config.kafka.dead_letters:
+        topics[DEAD_LETTERS] = names.dead_letters
+        create_plain(link, names.dead_letters, log.partitions(names.source), config.kafka.replication, {})
+    transport = KafkaTransport(link, Route(names.source, group, worker, names.ledger, topics), log)
     meter = MeteredTransport(transport, "ingest")
     partitioner = PARTITIONERS[config.kafka.partitioner]
     ingest = IngestWorker(
@@ -162,6 +166,7 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         ),
         coins=coins,
         placement=lambda partition: Placement(partitioner, partition, transport.partitions),
+        dead_letters=config.kafka.dead_letters,
     )
     return Service("ingest", ingest, transport, log, meter)
 

@@ -53,6 +53,10 @@ class Names:
         return f"{self.pipeline}.rollups"
 
     @property
+    def dead_letters(self) -> str:
+        return f"{self.pipeline}.dead-letters"
+
+    @property
     def publish_group(self) -> str:
         return f"{self.pipeline}.publish"
 
@@ -98,7 +102,13 @@ def first_start(config: Config, connection: Connection, log: TopicLog, source: s
         if all(worker in entries for entries in known.values()):
             _log.info("epoch %d has begun before; --first-start does nothing", names.epoch)
             return False
-        _require_unreleased(log, names, partitions)
+        try:
+            _require_unreleased(log, names, partitions)
+        except StateError:
+            # Another worker may have begun the epoch, and released, since the ledger was read here.
+            if all(worker in ledger.entries(partition, _PATIENCE_S) for partition in partitions):
+                return False
+            raise
         start_ms = _start_ms(config)
         for entries in known.values():
             require_epoch_start(config, other_epochs(entries, names.epoch))

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.app.drive import drain, perform
+from sfm_stream.clock import now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counter import WindowCounter
+from sfm_stream.pipeline.dead_letters import LETTERS_A_TRANSACTION, letters
 from sfm_stream.pipeline.extract import PythonExtractor
 from sfm_stream.pipeline.partitioners import Placement
 from sfm_stream.pipeline.plan import CountingPlan
@@ -24,7 +26,18 @@ from sfm_stream.pipeline.state import decode_state, drawn_through_ms, require_co
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.base import Transport
-from sfm_stream.types import NO_TIME, Assigned, EventColumns, InputEnd, PartitionState, Reason, RecordBatch, Revoked
+from sfm_stream.types import (
+    NO_TIME,
+    Assigned,
+    EventColumns,
+    InputEnd,
+    PartitionState,
+    Reason,
+    Record,
+    RecordBatch,
+    Revoked,
+    Step,
+)
 from sfm_stream.windows.keys import KeyTable
 from sfm_stream.windows.tumbling import FOREVER_MS
 
@@ -53,6 +66,7 @@ class _Partition:
     placement: Placement | None
     clock_ms: int = NO_TIME
     counter: WindowCounter | None = None
+    letters: list[Record] = field(default_factory=list)
 
 
 class IngestWorker:
@@ -60,7 +74,7 @@ class IngestWorker:
 
     first_latest_ms: upper end of plausible event times where none is stored yet; None where a partition without any
     committed state must not begin. epoch_end: of a partition that was just assigned, the last border of this epoch.
-    placement: of a partition, what tells records that belong elsewhere.
+    placement: of a partition, what tells records that belong elsewhere. dead_letters: point to dropped records.
     """
 
     def __init__(
@@ -72,10 +86,11 @@ class IngestWorker:
         epoch_end: Callable[[int], int],
         coins: Coins = SYSTEM_COINS,
         placement: Callable[[int], Placement] | None = None,
+        dead_letters: bool = False,
     ) -> None:
         self._config, self._transport, self._coins = config, transport, coins
         self._source, self._first_latest_ms, self._epoch_end = source, first_latest_ms, epoch_end
-        self._placement = placement
+        self._placement, self._dead_letters = placement, dead_letters
         self._partitions: dict[int, _Partition] = {}
         self._ended: set[int] = set()
         self.report = IngestReport()
@@ -111,6 +126,7 @@ class IngestWorker:
         for partition in self._partitions.values():
             if partition.counter is not None:
                 self.report.releases += drain(self._transport, partition.counter, stopping, releases_only=True)
+                self._send_letters(partition, partition.counter)
 
     def checkpoint(self) -> None:
         """Commit how far replay may begin, where it moved. Nothing partial is ever published."""
@@ -179,6 +195,16 @@ class IngestWorker:
         dropped = counter.add(columns)
         self.report.dropped.update(dropped.counts)
         self.report.counted += len(columns.offsets) - len(dropped.offsets)
+        if self._dead_letters:
+            partition.letters += letters(self._config.kafka.topic, dropped, now_ms())
+
+    def _send_letters(self, partition: _Partition, counter: WindowCounter) -> None:
+        """Publish pointers that wait; those that fail wait on. After a restart replay gives some of them again."""
+        while partition.letters:
+            some = tuple(partition.letters[:LETTERS_A_TRANSACTION])
+            if not self._transport.commit(Step(some, (counter.position(),))):
+                return
+            del partition.letters[: len(some)]
 
     def _found_start(self, partition: _Partition, columns: EventColumns) -> bool:
         """Take the first clock of the input, less the grace, as the beginning where none is configured."""

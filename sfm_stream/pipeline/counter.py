@@ -157,6 +157,10 @@ class WindowCounter:
         self._chunk = _Chunk(Step(commit=(self._commit(moved),)), moved)
         return self._chunk.step
 
+    def position(self) -> Commit:
+        """The position that is committed, to go along with records that move nothing."""
+        return self._commit(self.state)
+
     def _next_chunk(self) -> _Chunk:
         """Releases from the cursor on, and behind those of each window its close marker, until the chunk is full."""
         room = self.plan.limits.max_transaction_bytes

@@ -6,6 +6,7 @@ markers without a gap, never two payloads of one release, and every event in its
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -20,6 +21,7 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from support.kafka_oracle import judge
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
+from support.kafka_topics import produce
 
 pytestmark = pytest.mark.kafka
 MINUTES = 20
@@ -197,6 +199,23 @@ def test_a_close_larger_than_one_transaction(run, started):
     judge(run).require()
 
 
+def test_dropped_records_are_pointed_at_without_their_content(kafka, tmp_path, started):
+    """Late, broken and misplaced records each get a pointer; the others are counted as ever."""
+    run = Run(kafka, tmp_path, settings={"kafka": "dead_letters = true"})
+    run.produce(page_views(600, MINUTES))
+    wrong = next(p for p in range(run.partitions) if p != run.partition("p1"))
+    late = Event("p1", "secret-user", START_MS, END_MS)
+    bad = [(b"p1", late.value, late.arrival_ms, run.partition("p1")), (b"x", b"{broken", END_MS, 0)]
+    bad.append((b"p1", Event("p1", "secret-user", END_MS, END_MS).value, END_MS, wrong))
+    places = produce(run.bootstrap, run.topic, bad)
+    finish(run, started, until_ms=END_MS + MINUTE_MS)
+    judge(run).require()
+    letters = [json.loads(value) for _, _, _, value, _, _ in run.read("dead-letters")]
+    assert sorted((it["partition"], it["offset"]) for it in letters) == sorted(places)
+    assert sorted(it["reason"] for it in letters) == ["key_misplaced", "late", "malformed"]
+    assert all(it.keys() == {"topic", "partition", "offset", "reason"} for it in letters)
+
+
 def test_empty_partitions_idle_and_close(run, started):
     run.produce([Event("p1", "u1", START_MS + 5, START_MS + 5)])
     finish(run, started, until_ms=START_MS + 100 * MINUTE_MS)
@@ -223,7 +242,9 @@ def test_added_partitions_end_the_epoch_and_the_next_one_goes_on(kafka, tmp_path
     run.partitions += 2
     run.events.clear()
     shift = begin_ms - START_MS
-    run.produce(replace(e, at_ms=e.at_ms + shift, arrival_ms=e.arrival_ms + shift) for e in page_views(100, 1, behind_ms=0)[:30])
+    run.produce(
+        replace(e, at_ms=e.at_ms + shift, arrival_ms=e.arrival_ms + shift) for e in page_views(100, 1, behind_ms=0)[:30]
+    )
     started.append(Worker(second, first=True))
     wait_until(lambda: released(run, begin_ms + 20_000, epoch=2), 120, started)
     assert started[-1].stop() == 0

@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
-from kafka.structs import OffsetAndMetadata
+from kafka.structs import MemberState, OffsetAndMetadata
 
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.errors import BrokerError, StateError, UsageError
@@ -95,7 +95,11 @@ class KafkaTransport:
             found = self._consumer.poll(timeout_ms=POLL_MS, max_records=_MAX_BATCHES)
             membership = self._consumer.group_metadata()
         events: list[InputEvent] = [*self._changes()]
-        self._membership = membership if membership.generation_id >= 0 else None
+        if membership.generation_id < 0:
+            self._membership = None
+        elif membership.state == MemberState.STABLE:
+            # While it joins, a member has a new generation before it is told what it lost in it.
+            self._membership = membership
         for place, batches in found.items():
             if place.partition in self._next:
                 events += batches

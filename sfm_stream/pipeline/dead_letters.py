@@ -1,0 +1,26 @@
+"""Pointers to records that are not counted: topic, partition, offset and reason, never a key or an item."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sfm_stream.types import DEAD_LETTERS, Dropped, Reason, Record
+
+LETTERS_A_TRANSACTION = 2000
+
+
+def letters(topic: str, dropped: Dropped, now_ms: int) -> list[Record]:
+    """A record for each of the dropped ones, in order of offset: a JSON object for people and programs alike."""
+    names = {code: Reason(code).name.lower() for code in set(dropped.reasons.tolist())}
+    return [
+        Record(
+            DEAD_LETTERS,
+            dropped.partition,
+            b"",
+            msgspec.json.encode(
+                {"topic": topic, "partition": dropped.partition, "offset": offset, "reason": names[code]}
+            ),
+            now_ms,
+        )
+        for offset, code in zip(dropped.offsets.tolist(), dropped.reasons.tolist(), strict=True)
+    ]
