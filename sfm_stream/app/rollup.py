@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from sfm_stream.app.drive import drain, perform
 from sfm_stream.errors import StateError
@@ -86,13 +86,14 @@ class RollupWorker:
 
     def _assign(self, event: Assigned) -> None:
         rollup = Rollup(self._pipeline, event.partition, self._calendar, self._max_bytes)
-        past = (
-            record.value
-            for record in self._history.read(ROLLUPS, event.partition)
-            if rollup.recalls(record.timestamp_ms)
-        )
         self._partitions[event.partition] = rollup
-        self._transport.seek(event.partition, rollup.restore(event.committed, past))
+        self._transport.seek(event.partition, rollup.restore(event.committed, self._past(rollup, event.partition)))
+
+    def _past(self, rollup: Rollup, partition: int) -> Iterator[bytes]:
+        """Published roll-ups that restoring needs; what those are is known once it has begun."""
+        for record in self._history.read(ROLLUPS, partition, since_ms=rollup.recalls_since_ms):
+            if rollup.recalls(record.timestamp_ms):
+                yield record.value
 
     def _revoke(self, partition: int) -> None:
         rollup = self._partitions.pop(partition, None)

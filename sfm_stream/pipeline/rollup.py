@@ -28,7 +28,7 @@ from sfm_stream.pipeline.rollup_state import (
     decode_rollup_state,
     encode_rollup_state,
 )
-from sfm_stream.pipeline.spans import Calendar
+from sfm_stream.pipeline.spans import LONGEST_DAY_MS, Calendar
 from sfm_stream.pipeline.sums import Epoch, EpochHead, Outcome, Span
 from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode, encode
 from sfm_stream.sketch.tally_sum import TallySum
@@ -120,6 +120,17 @@ class Rollup:
             and (self._final_ms(epoch) < _FOREVER_MS or day_ms <= self._day_end_ms(epoch.through_ms))
             for epoch in self._epochs.values()
         )
+
+    @property
+    def recalls_since_ms(self) -> int:
+        """No record of a span that ends at or before this time can be needed by restore()."""
+        open_ends = (
+            epoch.cursor.end_ms - LONGEST_DAY_MS
+            for epoch in self._epochs.values()
+            if self._final_ms(epoch) < _FOREVER_MS
+            or not epoch.cursor.covers(self._day_end_ms(epoch.through_ms), "day", None)
+        )
+        return max(0, min(open_ends, default=_FOREVER_MS - 1))
 
     def add(self, offset: int, payload: bytes) -> None:
         """Merge one record of the sketch topic; outcomes are counted in `seen`.

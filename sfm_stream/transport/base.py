@@ -52,4 +52,8 @@ class Transport(Protocol):
 class TopicReader(Protocol):
     """Committed records of a published topic, in order of offset within each partition."""
 
-    def read(self, topic: str, partition: int | None = None, offset: int = 0) -> Iterator[StoredRecord]: ...
+    def read(
+        self, topic: str, partition: int | None = None, offset: int = 0, since_ms: int = 0
+    ) -> Iterator[StoredRecord]:
+        """From `offset` on, of one partition or of all. since_ms: records stamped earlier may be left out."""
+        ...

@@ -70,10 +70,12 @@ class LogReader:
             self._db.close()
             raise
 
-    def read(self, topic: str, partition: int | None = None, offset: int = 0) -> Iterator[StoredRecord]:
+    def read(
+        self, topic: str, partition: int | None = None, offset: int = 0, since_ms: int = 0
+    ) -> Iterator[StoredRecord]:
         """Records from `offset` on: of one partition ascending, or of all, one partition after the other.
 
-        Records committed while the iterator is in use may be among them.
+        Records committed while the iterator is in use may be among them. since_ms is no help here: nothing is left out.
         """
         for current in self.partitions(topic) if partition is None else (partition,):
             at = offset

@@ -484,6 +484,7 @@ def test_history_is_needed_for_open_days_only():
     kept = [r for r in asked if r.window.end_ms > T0 + DAY_MS]
     other.restore(run.commit, ())
     assert [r for r in asked if other.recalls(r.window.end_ms)] == kept != asked
+    assert 0 < other.recalls_since_ms < min(r.window.end_ms for r in kept)
 
     filtered = Run(UTC, run.log)
     filtered.commit, filtered.history, filtered.newest = run.commit, [encode(r) for r in kept], dict(run.newest)
@@ -504,6 +505,8 @@ def test_history_of_an_ended_epoch_is_not_needed_for_ever():
     other.restore(run.commit, ())
     assert not other.recalls(T0 + HOUR_MS) and not other.recalls(T0 + DAY_MS)
     assert other.recalls(T0 + DAY_MS + HOUR_MS)
+    hours = range(T0 - 3 * DAY_MS, T0 + 3 * DAY_MS, HOUR_MS)
+    assert other.recalls_since_ms < min(end for end in hours if other.recalls(end))
 
 
 def test_records_of_the_history_that_are_there_twice_are_counted_once():
