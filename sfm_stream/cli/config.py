@@ -45,6 +45,6 @@ def describe(config: Config) -> str:
 
 
 def _plain(config: Config) -> dict[str, dict[str, Any]]:
-    """Settings as JSON values. No setting holds a secret: a hash key is a file, and only its path is shown."""
-    plain: dict[str, dict[str, Any]] = config.settings.model_dump(mode="json")
-    return plain
+    """Tables that are there, as JSON values. No setting holds a secret: those are in files and the environment."""
+    plain: dict[str, dict[str, Any] | None] = config.settings.model_dump(mode="json")
+    return {name: table for name, table in plain.items() if table is not None}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.kafka_topics import make_topic, produce, topic_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
@@ -33,7 +37,7 @@ def test_the_notebook_code_runs_and_is_ten_lines(capsys):
 def test_the_commands_run_on_the_configuration(tmp_path):
     (config,) = blocks("toml")
     (tmp_path / "app.toml").write_text(config)
-    _, commands = blocks("sh")
+    _, commands, _ = blocks("sh")
     for line in commands.strip().splitlines():
         program, *arguments = shlex.split(line)
         assert program == "sfm-stream"
@@ -41,6 +45,56 @@ def test_the_commands_run_on_the_configuration(tmp_path):
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, (line, done.stderr)
     assert "95 % interval" in done.stdout and "ok" in done.stdout
+
+
+@pytest.mark.kafka
+def test_the_commands_run_on_kafka(kafka, tmp_path):
+    """The configuration with [kafka] in place of [input] and [output], the workers started and killed as it says."""
+    (config,) = blocks("toml")
+    _, _, commands = blocks("sh")
+    topic = make_topic(kafka, topic_name("readme"), 3)
+    start_ms = int(time.time()) // 3600 * 3_600_000 - 2 * 3_600_000
+    cluster = f"""[kafka]
+bootstrap = ["{kafka}"]
+topic = "{topic}"
+timestamps = "create_time"
+accept_any_clock = true
+replication = 1
+session_timeout = "6s"
+"""
+    config = re.sub(r"\[input\].*?(?=\[event\])", cluster, config, flags=re.S)
+    config = re.sub(r"\[output\].*", "[metrics]\noperator = ''\n", config, flags=re.S)
+    config = config.replace("page-visitors", topic).replace(
+        'grace = "1m"', f'grace = "1m"\nstart = {datetime.fromtimestamp(start_ms / 1000, UTC).isoformat()}'
+    )
+    (tmp_path / "app.toml").write_text(config)
+    records = []
+    for number in range(3000):
+        at = start_ms + number * 1000
+        page = f"p{number % 3}"
+        records.append((page.encode(), json.dumps({"page": page, "user": number, "at": at}).encode(), at, None))
+    produce(kafka, topic, records)
+    *workers, ask = [shlex.split(line, comments=True) for line in commands.strip().splitlines()]
+    assert [call[:2] for call in workers] == [["sfm-stream", "ingest"], ["sfm-stream", "rollup"]]
+    running = []
+    try:
+        for _, *arguments in [workers[0], workers[0], workers[0], workers[1]]:
+            log = (tmp_path / f"{len(running)}.log").open("wb")
+            call = [sys.executable, "-m", "sfm_stream.cli", *arguments]
+            running.append(subprocess.Popen(call, cwd=tmp_path, stdout=log, stderr=log))
+            time.sleep(4)
+        running[0].kill()
+        deadline = time.monotonic() + 120
+        done = None
+        while done is None or done.stdout.count("ok") < 3:
+            assert time.monotonic() < deadline, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("*.log"))]
+            call = [sys.executable, "-m", "sfm_stream.cli", *ask[1:]]
+            done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+    finally:
+        for worker in running:
+            worker.kill()
+    assert "95 % interval" in done.stdout
 
 
 def test_the_demo_runs_and_its_intervals_hold():
