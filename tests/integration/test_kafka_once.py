@@ -21,7 +21,9 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from support.kafka_oracle import judge
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
-from support.kafka_topics import produce
+from support.kafka_topics import produce, read_all
+
+from sfm_stream.sketch.codec import decode
 
 pytestmark = pytest.mark.kafka
 MINUTES = 20
@@ -214,6 +216,32 @@ def test_dropped_records_are_pointed_at_without_their_content(kafka, tmp_path, s
     assert sorted((it["partition"], it["offset"]) for it in letters) == sorted(places)
     assert sorted(it["reason"] for it in letters) == ["key_misplaced", "late", "malformed"]
     assert all(it.keys() == {"topic", "partition", "offset", "reason"} for it in letters)
+
+
+def test_live_events_under_the_time_of_the_broker(kafka, tmp_path, started):
+    """LogAppendTime, and the record's time as event time: what counts is a pure function of the log."""
+    start_ms = int(time.time()) // 5 * 5000
+    settings = {
+        "topic_config": {"message.timestamp.type": "LogAppendTime"},
+        "timestamps": "log_append_time",
+        "time": "",
+        "size": "5s",
+        "grace": "1s",
+        "start": datetime.fromtimestamp(start_ms / 1000, UTC).isoformat(),
+    }
+    run = Run(kafka, tmp_path, settings=settings)
+    started.append(Worker(run.config(), first=True))
+    for batch in range(12):
+        events = [Event(f"p{n % 5}", f"u{batch * 20 + n}", 0, 0) for n in range(40)]
+        run.produce(events)
+        time.sleep(1)
+    run.events.clear()
+    for partition, _, key, value, stamp_ms, _ in read_all(run.bootstrap, run.topic):
+        run.events[partition].append(Event((key or b"").decode(), json.loads(value)["user"], stamp_ms, stamp_ms))
+    last_ms = max(event.arrival_ms for events in run.events.values() for event in events)
+    finish(run, started, until_ms=last_ms // 5000 * 5000 + 5000)
+    assert judge(run, size_ms=5000, start_ms=start_ms).require().releases >= 10
+    assert {decode(value).unit for _, _, key, value, _, _ in run.read("sketches") if key} == {"removed"}
 
 
 def test_empty_partitions_idle_and_close(run, started):

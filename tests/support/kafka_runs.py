@@ -46,7 +46,7 @@ transaction_timeout = "{transaction}"
 [event]
 key = "page"
 item = "user"
-time = "at"
+{time}
 [window]
 size = "{size}"
 grace = "{grace}"
@@ -79,6 +79,7 @@ DEFAULTS: dict[str, object] = {
     "limits": "",
     "room": 8192,
     "metrics": "",
+    "time": 'time = "at"',
 }
 
 
