@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka import KafkaAdminClient, KafkaProducer
+import msgspec
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -140,8 +141,11 @@ def ingest(bench: Bench, events: int) -> None:
     end = log.ends(f"{bench.id}-in", [0], stable=True)[0]
     for _ in log.batches(f"{bench.id}-in", 0, 0, end):
         pass
-    print(f"reading whole batches, not looked into: {events / (time.process_time() - before):,.0f} events per CPU second")
+    print(
+        f"reading whole batches, not looked into: {events / (time.process_time() - before):,.0f} events per CPU second"
+    )
     log.close()
+    plain(bench, events)
     service = open_ingest(bench.config, begin=True)
     shares: dict[str, float] = {}
     with (
@@ -155,14 +159,40 @@ def ingest(bench: Bench, events: int) -> None:
         used = read_to_end(bench, service, events)
     worker = service.worker
     assert isinstance(worker, IngestWorker)
+    releasing = shares["draws and encoding"] + shares.get("commit (this thread)", 0.0)
     print(
         f"Kafka to outbox: {events / used:,.0f} events per CPU second, {worker.report.releases} releases on the way; "
-        f"without their draws and commits {events / (used - shares['draws and encoding'] - shares.get('commit (this thread)', 0)):,.0f}"
+        f"without their draws and commits {events / (used - releasing):,.0f}"
     )
     for label, seconds in shares.items():
         print(f"  {label}: {seconds / used:.0%}")
     release_all(service)
     service.close()
+
+
+def plain(bench: Bench, events: int) -> None:
+    """What the client takes by itself, and with what a hand-written loop would do with each record."""
+    for label, use in (("kafka-python, poll alone", False), ("with msgspec and a set for each page and minute", True)):
+        consumer = KafkaConsumer(
+            bootstrap_servers=bench.bootstrap,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=5000,
+        )
+        place = TopicPartition(f"{bench.id}-in", 0)
+        consumer.assign([place])
+        consumer.seek_to_beginning(place)
+        seen: dict[tuple[str, int], set[str]] = {}
+        before, read = time.process_time(), 0
+        while read < events:
+            for records in consumer.poll(timeout_ms=1000).values():
+                read += len(records)
+                if use:
+                    for record in records:
+                        event = msgspec.json.decode(record.value)
+                        seen.setdefault((event["page"], event["at"] // 60_000), set()).add(event["user"])
+        print(f"{label}: {events / (time.process_time() - before):,.0f} events per CPU second")
+        consumer.close()
 
 
 def release_all(service: Service) -> None:
