@@ -7,14 +7,16 @@ COPY sfm_stream sfm_stream
 RUN /opt/sfm-stream/bin/pip install --no-cache-dir --disable-pip-version-check .
 
 FROM python:3.13-slim
+ARG SOURCE=
 LABEL org.opencontainers.image.title="sfm-stream" \
       org.opencontainers.image.description="Private distinct counts from event streams" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="${SOURCE}"
 COPY --from=build /opt/sfm-stream /opt/sfm-stream
 ENV PATH=/opt/sfm-stream/bin:$PATH PYTHONUNBUFFERED=1
 # A numeric user, so that a cluster that demands "not root" can see that it is not.
 USER 10001:10001
-WORKDIR /work
+WORKDIR /pipeline
 STOPSIGNAL SIGTERM
 # Alive: every loop has turned lately. The listener is that of [metrics] operator; its port is 9464 unless set otherwise.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \

@@ -16,6 +16,8 @@ LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERR
 _CLIENT = "kafka"
 _LOOP = "kafka.net.selector"
 """Warns of each step of its own loop that took a tenth of a second, which a busy worker's steps do."""
+_SASL = "kafka.net.sasl"
+"""Warns at each connection that security = "sasl_plaintext" sends passwords in the clear."""
 _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\r": "\\r", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -31,7 +33,8 @@ def configure(form: str = "text", level: str = "info", stream: TextIO | None = N
     root.addHandler(handler)
     root.setLevel(LEVELS[level])
     logging.getLogger(_CLIENT).setLevel(max(LEVELS[level], logging.WARNING))
-    logging.getLogger(_LOOP).setLevel(logging.ERROR)
+    for name in (_LOOP, _SASL):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class TextLines(logging.Formatter):

@@ -35,6 +35,8 @@ from sfm_stream.types import DEAD_LETTERS, ROLLUPS, SKETCHES, RecordBatch
 
 _log = logging.getLogger(__name__)
 _EXPIRE_EVERY_S = 10.0
+_KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
+"""What a copied topic takes over from its source: else old or large records would be deleted or refused."""
 
 
 @dataclass(slots=True)
@@ -122,20 +124,26 @@ def topic_log(config: Config) -> Iterator[TopicLog]:
         log.close()
 
 
-def last_batches(config: Config, records: int) -> Iterator[RecordBatch]:
-    """About so many of the last records of the input, over all partitions, once the topics are found to be right."""
+def missing_topics(config: Config) -> list[str]:
+    """The pipeline's own topics that are not there yet. Raises ConfigError where one that is there is wrong."""
     link, topic = connection(config), config.kafka.topic
     rules = own_topics(config.settings.pipeline.id, config.kafka.outbox_retention)
     found = facts(link, [topic, *(rule.name for rule in rules)])
     if topic not in found:
         raise ConfigError(f"kafka.topic: there is no topic {topic}")
-    partitions = range(found[topic].partitions)
     wrong = input_problems(found[topic], config.kafka, config.settings.window)
-    if wrong := wrong + problems(found, rules, len(partitions)):
+    if wrong := wrong + problems(found, rules, found[topic].partitions):
         raise ConfigError(*wrong)
+    return [rule.name for rule in rules if rule.name not in found]
+
+
+def last_batches(config: Config, records: int) -> Iterator[RecordBatch]:
+    """About so many of the last records of the input, over all partitions."""
+    topic = config.kafka.topic
     with topic_log(config) as log:
+        partitions = range(log.partitions(topic))
         starts, ends = log.starts(topic, partitions), log.ends(topic, partitions, stable=True)
-        share = -(-records // len(partitions))
+        share = -(-records // max(1, len(partitions)))
         for partition in partitions:
             start = max(starts[partition], ends[partition] - share)
             yield from log.batches(topic, partition, start, ends[partition])
@@ -197,7 +205,8 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
     if source == kafka.topic:
         raise ConfigError("--from: the same topic as kafka.topic, which the copy goes to")
     kind = {"log_append_time": "LogAppendTime", "create_time": "CreateTime"}[kafka.timestamps]
-    create_plain(link, kafka.topic, partitions, kafka.replication, {"message.timestamp.type": kind})
+    kept = {name: found[source].configs[name] for name in _KEPT if name in found[source].configs}
+    create_plain(link, kafka.topic, partitions, kafka.replication, kept | {"message.timestamp.type": kind})
     create_plain(link, own, found[source].partitions, kafka.replication, {"cleanup.policy": "compact"})
     log = TopicLog(link)
     route = Route(source, own, "repartition", own, {TARGET: kafka.topic})

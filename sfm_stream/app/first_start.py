@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Event
 
 from sfm_stream.app.ingest import require_epoch_start
-from sfm_stream.clock import now_ms
+from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.event_format import MAX_TIME_MS
@@ -19,13 +20,14 @@ from sfm_stream.pipeline.state import decode_state, encode_state
 from sfm_stream.sketch.codec import decode
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
-from sfm_stream.transport.kafka.producer import Transactions
+from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import FIRST
 from sfm_stream.types import NO_TIME, Commit, PartitionState, Record
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S = 60.0
+_TRIES, _YIELD_S = 3, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,27 @@ def first_start(config: Config, connection: Connection, log: TopicLog, source: s
     where the epoch before it still runs or has released further, or where the log begins too late.
     """
     names = names_of(config)
+    for _ in range(_TRIES):
+        try:
+            return _begin(config, connection, log, source)
+        except UnknownOutcome:
+            # Another worker does the same and has fenced this one, which leaves it some time.
+            ledger, until_s = Ledger(log, names.ledger), monotonic_s() + _YIELD_S
+            while monotonic_s() < until_s:
+                if _has_begun(ledger, log, names):
+                    _log.info("another worker has begun epoch %d", names.epoch)
+                    return False
+                Event().wait(_YIELD_S / 20)
+    return _begin(config, connection, log, source)
+
+
+def _has_begun(ledger: Ledger, log: TopicLog, names: Names) -> bool:
+    worker = names.ingest_worker(names.epoch)
+    return all(worker in ledger.entries(partition, _PATIENCE_S) for partition in range(log.partitions(names.source)))
+
+
+def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -> bool:
+    names = names_of(config)
     transactions = Transactions(connection, f"{names.pipeline}.first-start")
     try:
         transactions.settle()  # and fence whoever does the same right now
@@ -106,7 +129,7 @@ def first_start(config: Config, connection: Connection, log: TopicLog, source: s
             _require_unreleased(log, names, partitions)
         except StateError:
             # Another worker may have begun the epoch, and released, since the ledger was read here.
-            if all(worker in ledger.entries(partition, _PATIENCE_S) for partition in partitions):
+            if _has_begun(ledger, log, names):
                 return False
             raise
         start_ms = _start_ms(config)

@@ -1,13 +1,20 @@
 """A topic that is not keyed by the counting key, copied into one that is.
 
 Every record goes to the partition of its counting key, with its bytes and its time stamp, in one transaction with the
-position it was read from: the copy holds each record once, in the order in which it was read. A record without a
-usable key goes along too, to the partition of its own key or number, so that it is counted among the dropped there.
+position it was read from: the copy holds each record once, and those of a source partition in their order. A record
+without a usable key goes along too, to the partition of its own key or number, so that it is counted among the dropped
+there.
+
+A partition of the copy mixes records of all source partitions; one that is read ahead of the others would move the
+clock of the copy past theirs. So records are copied in the order of their time stamps over the source partitions that
+this process reads: none before every one of these has shown its next record, or its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
+from heapq import heapify, heappop, heapreplace
 from zlib import crc32
 
 from sfm_stream.config import Config
@@ -21,6 +28,32 @@ from sfm_stream.windows.keys import KeyTable
 TARGET = "repartitioned"
 _METADATA = b"repartition/1"
 _FREE_ABOVE = 1_000_000
+_HELD_BYTES = 128 << 20
+"""With so much in hand no partition is waited for any more: better out of order than out of memory."""
+
+
+class _Source:
+    """A source partition: records in hand, each behind its offset, and the offset behind all of them."""
+
+    __slots__ = ("ended", "held", "next_offset", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, Record]] = []
+        self.next_offset, self.held, self.ended = 0, 0, False
+
+    def add(self, rows: list[tuple[int, Record]], next_offset: int) -> None:
+        self.rows += rows
+        self.held += sum(_size(record) for _, record in rows)
+        self.next_offset, self.ended = next_offset, False
+
+    def drop(self, count: int) -> None:
+        self.held -= sum(_size(record) for _, record in self.rows[:count])
+        del self.rows[:count]
+
+    def commit(self, partition: int, count: int) -> Commit:
+        """The position behind the first `count` records."""
+        offset = self.next_offset if count == len(self.rows) else self.rows[count - 1][0] + 1
+        return Commit(partition, offset, _METADATA)
 
 
 class Repartition:
@@ -30,61 +63,88 @@ class Repartition:
         self._config, self._transport, self._partitions = config, transport, target_partitions
         self._partitioner = PARTITIONERS[config.kafka.partitioner]
         self._limit = config.settings.limits.max_transaction_bytes
-        self._pending: dict[int, list[Step]] = {}
+        self._sources: dict[int, _Source] = {}
         self._reset_keys()
         self.moved = 0
 
     def tick(self, stopping: Callable[[], bool]) -> None:
-        """One turn: poll, and copy what came."""
+        """One turn: poll, and copy what can be copied by now."""
         for event in self._transport.poll():
             if isinstance(event, Assigned):
-                self._pending[event.partition] = []
+                self._sources[event.partition] = _Source()
             elif isinstance(event, Revoked):
-                self._pending.pop(event.partition, None)
-            elif not isinstance(event, InputEnd):
-                self._pending[event.partition] += self._steps(event)
-        for steps in self._pending.values():
-            while steps and not stopping() and self._transport.commit(steps[0]):
-                self.moved += len(steps.pop(0).publish)
+                self._sources.pop(event.partition, None)
+            elif isinstance(event, InputEnd):
+                self._sources[event.partition].ended = True
+            else:
+                self._sources[event.partition].add(self._rows(event), event.next_offset)
+        while not stopping():
+            records, taken = self._next()
+            commits = tuple(self._sources[number].commit(number, count) for number, count in taken.items())
+            if not records or not self._transport.commit(Step(tuple(records), commits)):
+                return
+            self.moved += len(records)
+            for number, count in taken.items():
+                self._sources[number].drop(count)
 
     def checkpoint(self) -> None:
         """Nothing: each step commits its own position."""
 
-    def _steps(self, batch: RecordBatch) -> list[Step]:
-        """The records of a batch in transactions of bounded size, each with the position behind its last record."""
+    def _next(self) -> tuple[list[Record], Counter[int]]:
+        """Records of the next transaction, and how many of each partition; none where one has to be waited for."""
+        sources = self._sources
+        records: list[Record] = []
+        taken: Counter[int] = Counter()
+        patient = sum(source.held for source in sources.values()) < _HELD_BYTES
+        if patient and any(not source.rows and not source.ended for source in sources.values()):
+            return records, taken
+        heads = [(source.rows[0][1].timestamp_ms, number) for number, source in sources.items() if source.rows]
+        heapify(heads)
+        room = self._limit
+        while heads and room > 0:
+            _, number = heads[0]
+            rows = sources[number].rows
+            records.append(rows[taken[number]][1])
+            room -= _size(records[-1])
+            taken[number] += 1
+            if taken[number] < len(rows):
+                heapreplace(heads, (rows[taken[number]][1].timestamp_ms, number))
+            elif patient and not sources[number].ended:
+                break
+            else:
+                heappop(heads)
+        return records, taken
+
+    def _rows(self, batch: RecordBatch) -> list[tuple[int, Record]]:
+        """The records of a batch as they are written, each behind its offset."""
         columns = self._extractor.columns([batch])
         arrivals = batch.arrivals()
         if arrivals is None:
             raise StateError("repartition: the input has no time stamps of its own")
-        steps: list[Step] = []
-        records: list[Record] = []
-        room = self._limit
+        found: list[tuple[int, Record]] = []
         offsets = columns.offsets.tolist()
         rows = zip(offsets, arrivals.tolist(), columns.key_ids.tolist(), batch.keys(), batch.values(), strict=True)
         for offset, arrival, key_id, key, value in rows:
             name = partition_key(self._keys[key_id]) if key_id >= 0 else None
             place = self._place(name, key, offset)
-            records.append(Record(TARGET, place, name if name is not None else key or b"", value or b"", arrival))
-            room -= len(value or b"") + 64
-            if room <= 0:
-                steps.append(self._step(batch.partition, records, offset + 1))
-                records, room = [], self._limit
-        if records or not steps:
-            steps.append(self._step(batch.partition, records, batch.next_offset))
+            found.append(
+                (offset, Record(TARGET, place, name if name is not None else key or b"", value or b"", arrival))
+            )
         if len(self._keys) > _FREE_ABOVE:
             self._reset_keys()
-        return steps
+        return found
 
     def _place(self, name: bytes | None, key: bytes | None, offset: int) -> int:
         if name is not None:
             return self._partitioner(name, self._partitions)
         return (crc32(key) if key else offset) % self._partitions
 
-    def _step(self, partition: int, records: Sequence[Record], next_offset: int) -> Step:
-        return Step(tuple(records), (Commit(partition, next_offset, _METADATA),))
-
     def _reset_keys(self) -> None:
         self._keys = KeyTable()
         self._extractor = PythonExtractor(
             self._config.event_format(), self._config.shape, self._config.item_hash, keys=self._keys
         )
+
+
+def _size(record: Record) -> int:
+    return len(record.value) + 64

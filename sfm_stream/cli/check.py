@@ -29,26 +29,30 @@ def check(config: Path, records: int, as_json: bool) -> None:
     equal ones look equal, and nothing can be looked up. Exit code 4 where no record of the sample could be counted.
     """
     loaded = load_config(config)
-    found = _sample(loaded, records)
+    missing, found = _look(loaded, records)
     if as_json:
-        echo_json({"valid": True, "sample": None if found is None else _as_json(found), "statement": describe(loaded)})
+        shown = None if found is None else _as_json(found)
+        echo_json({"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)})
     else:
-        _say(loaded, found)
+        _say(loaded, missing, found)
     if found is not None and found.reasons and not found.reasons[Reason.OK]:
         raise click.exceptions.Exit(4)
 
 
-def _sample(loaded: Config, records: int) -> Sample | None:
+def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
+    """(topics that are still to be made, what extraction makes of the input)."""
     if loaded.settings.kafka is not None:
-        from sfm_stream.app.cluster import last_batches  # the client takes its time to load
+        from sfm_stream.app.cluster import last_batches, missing_topics  # the client takes its time to load
 
-        return sample(loaded, last_batches(loaded, records), records)
-    return None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records)
+        return missing_topics(loaded), sample(loaded, last_batches(loaded, records), records)
+    return [], None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records)
 
 
-def _say(loaded: Config, found: Sample | None) -> None:
+def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
     click.echo(f"configuration is valid, fingerprint {loaded.fingerprint(1)}\n")
     click.echo(describe(loaded) + "\n")
+    if missing:
+        click.echo(f"topics that `sfm-stream ingest --first-start` has yet to make: {', '.join(missing)}\n")
     if found is None:
         click.echo("the input is standard input; it is left alone")
         return

@@ -253,10 +253,16 @@ class WindowCounter:
             self._invalid_run = rows - 1 - int(valid[-1])
         if longest > self.plan.limits.max_consecutive_invalid:
             top = Reason(int(np.bincount(columns.reasons[columns.reasons != Reason.OK]).argmax()))
+            remedy = "Check the [event] section against the data (sfm-stream check)"
+            if top == Reason.KEY_MISPLACED:
+                remedy = (
+                    "The topic is not keyed by the counting key, or not as kafka.partitioner says: correct that, or "
+                    "copy it into one that is (sfm-stream repartition)"
+                )
             raise StateError(
                 f"partition {self.partition}, offset {int(columns.offsets[0])}: more than "
                 f"limits.max_consecutive_invalid = {self.plan.limits.max_consecutive_invalid} records in a row are "
-                f"unusable, mostly {top.name.lower()}. Check the [event] section against the data (sfm-stream check)"
+                f"unusable, mostly {top.name.lower()}. {remedy}"
             )
 
     def _require_memory(self) -> None:

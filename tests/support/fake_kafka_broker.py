@@ -66,9 +66,7 @@ class Log:
         if transactional:
             self.open.setdefault(producer, self.end)
         for key, value, timestamp in sent:
-            self.entries.append(
-                Entry(self.end, key, value, timestamp, producer, transactional, batch=self._batches)
-            )
+            self.entries.append(Entry(self.end, key, value, timestamp, producer, transactional, batch=self._batches))
 
     def mark(self, producer: int, epoch: int, commit: bool) -> None:
         self.epochs[producer] = max(epoch, self.epochs.get(producer, -1))

@@ -9,10 +9,11 @@ from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka import TopicPartition
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.base import Generation
 from kafka.structs import ConsumerGroupMetadata, MemberState
 from support.fake_kafka_broker import FakeCluster
 
+from sfm_stream.transport.kafka import client
 from sfm_stream.transport.kafka.batches import KafkaBatch
 
 
@@ -120,15 +121,17 @@ class _Membership:
         self._consumer = consumer
         self.topics: list[str] = []
         self.listener: Any = None
-        self._assignor = CooperativeStickyAssignor()
-        self._name, self._generation, self._state = "", -1, MemberState.UNJOINED
+        self._assignor = client.HonestAssignor()
+        self._assignor.coordinator = self
+        self._generation, self._state = Generation.NO_GENERATION, MemberState.UNJOINED
         self._rejoin_needed, self._rejoining = True, False
         self._step = ""
         """Of the join that is under way: join, sync, done; empty where there is none."""
         self._assigned: Any = None
 
     def metadata(self) -> ConsumerGroupMetadata:
-        return ConsumerGroupMetadata(self.group, self._generation, self._name, None, self._state)
+        name, number = self._me
+        return ConsumerGroupMetadata(self.group, number, name, None, self._state)
 
     def joined(self) -> bool:
         """Drive the join as a poll does. False: it takes longer than the poll."""
@@ -150,53 +153,67 @@ class _Membership:
         """One step of the client's own thread, which goes on between polls."""
         if not self.host.live or self._step in ("", "done"):
             return
-        group = self._cluster.group(self.group)
+        group, me = self._cluster.group(self.group), self._me
         try:
             if self._step == "join":
-                generation = group.joined(self._name)
-                if generation is not None:
-                    self._generation, self._step = generation, "sync"
+                number = group.joined(me[0])
+                if number is not None:
+                    self._generation, self._step = Generation(number, me[0], self._assignor.name), "sync"
             else:
-                if group.leader == self._name and group.state == "assigning":
-                    group.assign(self._name, self._generation, self._assignments())
-                self._assigned = group.fetch(self._name, self._generation)
+                if group.leader == me[0] and group.state == "assigning":
+                    group.assign(*me, self._assignments())
+                self._assigned = group.fetch(*me)
                 self._step = "done" if self._assigned is not None else self._step
-        except kafka_errors.UnknownMemberIdError:
-            self._reset("")
-        except kafka_errors.IllegalGenerationError:
-            self._reset(self._name)
-        except kafka_errors.RebalanceInProgressError:
+        except kafka_errors.KafkaError as error:
             self._step = ""
+            self._take(error)
 
     def beat(self) -> None:
-        """A heartbeat, or for one that joins its held request, which counts as one."""
+        """A heartbeat; for one that joins, its held request counts as one."""
         if not self.host.live:
             return
-        group = self._cluster.group(self.group)
-        if self._state == MemberState.REBALANCING and self._name in group.members:
-            group.members[self._name].heard_s = self._cluster.monotonic_s()
-        if self._state != MemberState.STABLE:
-            return
-        try:
-            group.heartbeat(self._name, self._generation)
-        except kafka_errors.UnknownMemberIdError:
-            self._reset("")
-        except kafka_errors.IllegalGenerationError:
-            self._reset(self._name)
-        except kafka_errors.RebalanceInProgressError:
-            self._rejoin_needed = True
+        group, me = self._cluster.group(self.group), self._me
+        if self._step in ("join", "sync") and me[0] in group.members:
+            group.members[me[0]].heard_s = self._cluster.monotonic_s()
+        if self._state == MemberState.STABLE:
+            try:
+                group.heartbeat(*me)
+            except kafka_errors.KafkaError as error:
+                self._take(error)
 
     def leave(self) -> None:
-        self.host.call("leave", lambda: self._cluster.group(self.group).leave(self._name))
-        self._reset("")
+        self.host.call("leave", lambda: self._cluster.group(self.group).leave(self._me[0]))
+        self._reset()
 
-    def _reset(self, name: str) -> None:
-        self._name, self._generation, self._state = name, -1, MemberState.UNJOINED
+    @property
+    def _subscription(self) -> Any:
+        """As kafka-python's, for the assignor."""
+        return SimpleNamespace(
+            assigned_partitions=self._consumer.assignment,
+            rebalance_listener=self.listener,
+            assign_from_subscribed=lambda places: self._consumer.reassign(set(places)),
+        )
+
+    @property
+    def _me(self) -> tuple[str, int]:
+        return self._generation.member_id, self._generation.generation_id
+
+    def _take(self, error: kafka_errors.KafkaError) -> None:
+        """What the coordinator objects to."""
+        if isinstance(error, kafka_errors.UnknownMemberIdError):
+            self._reset()
+        elif isinstance(error, kafka_errors.IllegalGenerationError):
+            self._reset(self._me[0])
+        else:
+            self._rejoin_needed = True
+
+    def _reset(self, name: str = "") -> None:
+        self._generation, self._state = Generation(-1, name, None), MemberState.UNJOINED
         self._rejoin_needed, self._step = True, ""
 
     def _prepare(self) -> None:
         lost = self._consumer.assignment()
-        if lost and (self._generation == -1 or not self._name):
+        if lost and self._generation.is_lost():
             self.listener.on_partitions_lost(lost)
             self._consumer.reassign(set())
 
@@ -204,10 +221,11 @@ class _Membership:
         self._state = MemberState.REBALANCING
         try:
             subscription = self._assignor.metadata(set(self.topics))
-            self._name = self._cluster.group(self.group).join(self._name, subscription, self._session_s)
-            self._step = "join"
-        except kafka_errors.UnknownMemberIdError:
-            self._reset("")
+            name, number = self._me
+            name = self._cluster.group(self.group).join(name, subscription, self._session_s)
+            self._generation, self._step = Generation(number, name, None), "join"
+        except kafka_errors.KafkaError as error:
+            self._take(error)
 
     def _assignments(self) -> dict[str, Any]:
         group = self._cluster.group(self.group)
@@ -224,7 +242,7 @@ class _Membership:
         self._state, self._step = MemberState.STABLE, ""
         before, now = self._consumer.assignment(), set(self._assigned.partitions())
         self._consumer.reassign(now)
-        self._assignor.on_assignment(self._assigned, self._generation)
+        self._assignor.on_assignment(self._assigned, self._generation.generation_id)
         if before - now:
             self.listener.on_partitions_revoked(before - now)
         if now - before:

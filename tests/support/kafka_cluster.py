@@ -83,7 +83,9 @@ def libraries() -> Path:
 
 
 class KafkaCluster(Cluster):
-    """Every node a Java process on 127.0.0.1."""
+    """Every node a Java process on 127.0.0.1. format_options: for Kafka's own tool, which makes what a node stores."""
+
+    format_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, brokers: int = 1) -> None:
         self.jvm = [java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
@@ -100,7 +102,8 @@ class KafkaCluster(Cluster):
             self.properties(node).write_text("".join(f"{k}={v}\n" for k, v in self.node_settings(node).items()))
             # Only a controller needs Kafka's own tool, which takes a second: it writes the versions of the features.
             if node == self.nodes[0]:
-                self.run_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.properties(node)))
+                file = str(self.properties(node))
+                self.run_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", file, *self.format_options)
                 continue
             (self.live / f"data-{node}").mkdir()
             meta = f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={identity()}\n"

@@ -8,39 +8,32 @@ requests fail, get lost or come late, the process die, or stop for so long that 
 from __future__ import annotations
 
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import kafka.errors as kafka_errors
-import numpy as np
 import pytest
-from support.fake_kafka import FakeConnection, run_on
+from support.fake_kafka import run_on
 from support.fake_kafka_broker import FakeCluster
+from support.kafka_model_process import MarkingCoins, Process, held
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, Event
 
 from sfm_stream.app import cluster as composition
 from sfm_stream.config import Config, parse_config
-from sfm_stream.errors import BrokerError, SfmStreamError
 from sfm_stream.pipeline.partitioners import murmur2_partition
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.transport.kafka import transport
 
-T = TypeVar("T")
 SOURCE, PIPELINE = "in", "model"
 START_MS = 1_767_225_600_000
 """2026-01-01T00:00:00Z."""
 SPAN_MS, GRACE_MS, MARGIN_MS = 5 * MINUTE_MS, 30_000, 1_000
 QUIET_TURNS = 1500
-WRITES = {"add", "produce", "offsets", "end"}
-"""Requests of a producer, which may reach the broker after the client gave up."""
-STALLS_S = {"pause": 1.0, "stall": 7.0, "sleep": 10.0, "coma": 40.0}
-"""Shorter than a session of 6 s, longer, and longer than a transaction of 8 s may last."""
 
 
 @dataclass(frozen=True)
@@ -60,145 +53,8 @@ class Schedule:
     events: Mapping[int, str] = field(default_factory=dict)
 
 
-class Crash(BaseException):
-    """The process is gone; what it had in memory with it."""
-
-
 class Violation(AssertionError):
     """What must never happen."""
-
-
-class MarkingCoins:
-    """No coin comes up, but in the last level, which no item reaches: there each draw is another one."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-
-    def digits(self, count: int) -> Any:
-        drawn = np.full(count, 255, np.uint8)
-        if count == BUCKETS * LEVELS:
-            drawn[-BUCKETS:] = np.where(np.frombuffer(self._rng.randbytes(BUCKETS), np.uint8) < 128, 0, 255)
-        return drawn
-
-
-class Process:
-    """One worker, and the Host of its clients."""
-
-    def __init__(self, world: World, role: str) -> None:
-        self.world, self.role = world, role
-        world.started += 1
-        self.number = world.started
-        self.baton = threading.Semaphore(0)
-        self.dead = self.ended = self.leaving = False
-        self.stalled = 0
-        self.connection = FakeConnection(
-            ("model",), session_ms=6_000, transaction_ms=8_000, cluster=world.cluster, host=self
-        )
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    # As a Host
-
-    @property
-    def live(self) -> bool:
-        return not (self.dead or self.stalled)
-
-    def call(self, name: str, effect: Callable[[], T]) -> T:
-        world = self.world
-        if self.dead:
-            raise Crash
-        fault = world.fault(name)
-        kind, _, after = fault.partition("-")
-        if kind and not after:
-            self._suffer(name, kind, effect)
-        result = effect()
-        if kind == "unknown":
-            raise kafka_errors.KafkaTimeoutError("the answer is lost")
-        if after:
-            self._suffer(name, kind, effect)
-        world.background()
-        if world.rng.random() < world.restless:
-            self.switch()
-        return result
-
-    def wait(self, seconds: float) -> None:
-        self.world.cluster.advance(seconds)
-        for _ in range(3):
-            self.world.background()
-        if self.world.rng.random() < 0.7:
-            self.switch()
-
-    def fetches(self) -> int:
-        return self.world.rng.choice((1, 2, 5, 100))
-
-    # As a thread
-
-    def switch(self) -> None:
-        """Let the others go on."""
-        self.world.baton.release()
-        self.baton.acquire()
-        self.world.running = self
-        if self.dead:
-            raise Crash
-
-    def _suffer(self, name: str, kind: str, effect: Callable[[], Any]) -> None:
-        world = self.world
-        world.suffered[kind] += 1
-        if kind == "crash":
-            self.dead = True
-            raise Crash
-        if kind in STALLS_S:
-            self.stalled = world.rng.choice((2, 6, 15))
-            world.cluster.advance(STALLS_S[kind])
-            while self.stalled:
-                self.switch()
-        elif kind == "late":
-            if name in WRITES:
-                world.late.append(effect)
-            raise kafka_errors.KafkaTimeoutError("no answer yet")
-        elif kind == "error":
-            raise kafka_errors.KafkaConnectionError("not sent")
-
-    def _run(self) -> None:
-        self.baton.acquire()
-        self.world.running = self
-        try:
-            if not self.dead:
-                self._work()
-        except Crash:
-            pass
-        except BrokerError:
-            self.world.suffered["gave up"] += 1
-        except SfmStreamError as error:
-            self.world.suffered["gave up"] += 1
-            if not str(error).startswith("a transaction was not committed in"):
-                self.world.violation = self.world.violation or error
-        except BaseException as error:
-            self.world.violation = self.world.violation or error
-        finally:
-            self.ended = True
-            if self.dead:
-                members = self.world.cluster.members
-                members[:] = [member for member in members if member.host is not self]
-            self.world.baton.release()
-
-    def _work(self) -> None:
-        """As app.service runs it."""
-        world = self.world
-        if self.role == "ingest":
-            service = composition.open_ingest(world.config, True, world.coins)
-        else:
-            service = composition.open_publisher(world.config)
-        try:
-            while not self.leaving:
-                service.tick(lambda: False)
-                if world.rng.random() < 0.1:
-                    service.checkpoint()
-                self.switch()
-        finally:
-            world.suffered["restored"] += service.transport.restored
-            with suppress(SfmStreamError):
-                service.close()
 
 
 class World:
@@ -213,7 +69,7 @@ class World:
             self.cluster.create(topic, schedule.partitions)
         self.events = events_of(self.rng)
         self.produced = 0
-        self.baton = threading.Semaphore(0)
+        self.baton = held()
         self.running: Process | None = None
         self.started = 0
         self.processes: list[Process] = []
@@ -264,7 +120,7 @@ class World:
                 self._event(self.schedule.events.get(turn, ""))
                 self._staff()
                 self._turn()
-                self.cluster.advance(self.rng.choice((0.1, 0.5, 2.0, 5.0)))
+                self.cluster.advance(self.rng.choice((0.05, 0.2, 0.5, 2.0)))
             self._drain()
         finally:
             for process in self.processes:
@@ -302,9 +158,11 @@ class World:
                 if name == "forget":
                     group.offsets.clear()
                 for place in group.offsets:
-                    group.offsets[place] = group.offsets[place]._replace(offset=self.rng.randrange(40), metadata="moved")
+                    moved = {"offset": self.rng.randrange(40), "metadata": "moved"}
+                    group.offsets[place] = group.offsets[place]._replace(**moved)
         elif name == "join":
-            self.processes.append(Process(self, self.rng.choice(("ingest", "publish"))))
+            roles = ("ingest", "publish") if self.schedule.publishers else ("ingest",)
+            self.processes.append(Process(self, self.rng.choice(roles)))
         elif name == "leave" and self.processes:
             self.rng.choice(self.processes).leaving = True
         elif name == "rush":

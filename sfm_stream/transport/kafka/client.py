@@ -7,19 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import kafka.errors as kafka_errors
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.errors import KafkaError
 
 from sfm_stream.errors import BrokerError
 from sfm_stream.transport.kafka.batches import give_batches
+from sfm_stream.transport.kafka.reach import client, explained, reaching
 
 MAX_RECORD_BYTES = 8 << 20
 """The largest record that is written: a roll-up of the largest shape takes most of it."""
 _FETCH_BYTES = 2 << 20
 _METADATA_AGE_MS = 30_000
 """How soon added partitions are noticed."""
+_REACH_MS = 10_000
+"""How long a cluster is called that does not answer."""
 
 
 class HonestAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
@@ -65,7 +67,7 @@ class Connection:
                 "heartbeat_interval_ms": max(100, self.session_ms // 10),
                 "partition_assignment_strategy": [HonestAssignor],
             }
-        with self.speaking():
+        with self.speaking(), reaching():
             consumer = KafkaConsumer(
                 **self._common(),
                 **grouped,
@@ -81,7 +83,7 @@ class Connection:
         return give_batches(consumer)
 
     def producer(self, transactional_id: str) -> KafkaProducer:
-        with self.speaking():
+        with self.speaking(), reaching():
             return KafkaProducer(
                 **self._common(),
                 transactional_id=transactional_id,
@@ -93,13 +95,13 @@ class Connection:
 
     def plain_producer(self, compression: str | None = None) -> KafkaProducer:
         """An idempotent producer without transactions."""
-        with self.speaking():
+        with self.speaking(), reaching():
             return KafkaProducer(
                 **self._common(), acks="all", enable_idempotence=True, linger_ms=20, compression_type=compression
             )
 
     def admin(self) -> KafkaAdminClient:
-        with self.speaking():
+        with self.speaking(), reaching():
             return KafkaAdminClient(**self._common())
 
     @contextmanager
@@ -108,19 +110,13 @@ class Connection:
         try:
             yield
         except (KafkaError, OSError) as error:
-            raise BrokerError(f"Kafka at {', '.join(self.bootstrap)}: {_explained(error)}") from error
+            raise BrokerError(f"Kafka at {', '.join(self.bootstrap)}: {explained(error)}") from error
 
     def _common(self) -> dict[str, Any]:
-        return {"bootstrap_servers": list(self.bootstrap), "client_id": "sfm-stream", **self.security}
-
-
-_MEANINGS: tuple[tuple[type[Exception], str], ...] = (
-    (kafka_errors.KafkaConnectionError, "no broker answers; check kafka.bootstrap, the network and kafka.security"),
-)
-
-
-def _explained(error: Exception) -> str:
-    for kind, meaning in _MEANINGS:
-        if isinstance(error, kind):
-            return meaning
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return {
+            "bootstrap_servers": list(self.bootstrap),
+            "client_id": "sfm-stream",
+            "bootstrap_timeout_ms": _REACH_MS,
+            "kafka_client": client,
+            **self.security,
+        }

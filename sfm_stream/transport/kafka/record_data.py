@@ -55,12 +55,17 @@ class _Fields:
 
 def read_batch(raw: bytes, first: int) -> Columns:
     """The records of one batch from offset `first` on. Raises CorruptRecordError."""
+    if len(raw) < _HEADER.size:
+        raise CorruptRecordError("a batch without the whole of its header")
     base, _, _, _, _, attributes, last_delta, first_time, max_time, _, _, _, count = _HEADER.unpack_from(raw)
     data = raw[_HEADER.size :]
     if codec := attributes & _CODEC:
         if codec not in _DECODERS:
             raise CorruptRecordError(f"batch at offset {base}: unknown compression {codec}")
-        data = bytes(_DECODERS[codec](data))
+        try:
+            data = bytes(_DECODERS[codec](data))
+        except Exception as error:  # each library has errors of its own
+            raise CorruptRecordError(f"batch at offset {base}: not decompressed: {type(error).__name__}") from error
     try:
         fields = _each(data, count) if count <= _FEW else _all(data, _starts(data, count))
     except (IndexError, ValueError) as error:
@@ -121,6 +126,8 @@ def _all(data: bytes, starts: Ints) -> _Fields:
 
 def _span(lengths: Ints, at: Ints, size: int) -> tuple[tuple[Ints, Ints], Ints]:
     """((starts, ends), positions behind) of fields of these lengths; a null field has no place."""
+    if int(lengths.max()) > size:  # looked at first: the sum below might go round
+        raise ValueError("a field longer than the batch")
     ends = at + np.maximum(lengths, 0)
     if int(ends.max()) > size:
         raise ValueError("a field reaches beyond the batch")
@@ -138,9 +145,9 @@ def _varints(column: NDArray[np.uint8], at: Ints) -> tuple[Ints, Ints]:
     more = np.flatnonzero(byte > 127)
     shift = 7
     while more.size:
-        if shift > 63:
-            raise ValueError("a varint of more than ten bytes")
         byte = column[behind[more]]
+        if shift == 63 and (byte > 1).any():
+            raise ValueError("a varint of more than 64 bits")
         raw[more] |= (byte & 127).astype(np.uint64) << np.uint64(shift)
         behind[more] += 1
         more, shift = more[byte > 127], shift + 7
@@ -178,5 +185,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         number |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         if shift > 63:
-            raise ValueError("a varint of more than ten bytes")
-    return number | byte << shift, at + 1
+            break
+    if (number := number | byte << shift) >> 64:
+        raise ValueError("a varint of more than 64 bits")
+    return number, at + 1

@@ -1,0 +1,63 @@
+"""A real broker throws a member out while it joins anew: it has to be told, and must not go on where it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from kafka.admin import MemberToRemove
+from kafka.structs import MemberState
+from support.kafka_topics import make_topic, topic_name
+
+from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transport import KafkaTransport, Route
+from sfm_stream.types import Commit, InputEnd, Step
+
+
+def test_a_member_that_is_thrown_out_while_it_joins_is_told(kafka: str) -> None:
+    name = topic_name("membership")
+    make_topic(kafka, name, 2)
+    make_topic(kafka, f"{name}.ledger", 2)
+    link = Connection((kafka,))
+    first, second, third = (_open(link, name) for _ in range(3))
+    try:
+        _until(lambda: first._next and second._next, first, second)
+        held = sorted(first._next)
+        before = first._membership
+        # A third one asks to join; the first one does as well, and waits for the second, which says nothing.
+        _until(lambda: third._consumer.group_metadata().state == MemberState.REBALANCING, third)
+        _until(lambda: first._consumer.group_metadata().state == MemberState.REBALANCING, first)
+        assert first.commit(Step(commit=(Commit(held[0], 0, b""),)))
+        admin = link.admin()
+        admin.remove_group_members(name, [MemberToRemove(member_id=before.member_id)])
+        admin.close()
+        third.close()
+        told: list[tuple[str, int]] = []
+        _until(lambda: first._membership not in (None, before) and first._next, first, second, told=told)
+        assert ("Revoked", held[0]) in told
+        assert told.index(("Revoked", held[0])) < min(n for n, (kind, _) in enumerate(told) if kind == "Assigned")
+        assert sorted([*first._next, *second._next]) == [0, 1]
+    finally:
+        for transport in (first, second):
+            transport.close()
+
+
+def _open(link: Connection, name: str) -> KafkaTransport:
+    return KafkaTransport(link, Route(name, name, "worker", f"{name}.ledger", {}), TopicLog(link))
+
+
+def _until(
+    done: Callable[[], object],
+    *polled: KafkaTransport,
+    told: list[tuple[str, int]] | None = None,
+    patience_s: float = 30,
+) -> None:
+    """Poll these; told: what the first of them is told of its partitions."""
+    deadline = time.monotonic() + patience_s
+    while not done():
+        assert time.monotonic() < deadline, told
+        for transport in polled:
+            found = [(type(e).__name__, e.partition) for e in transport.poll() if not isinstance(e, InputEnd)]
+            if told is not None and transport is polled[0]:
+                told += found

@@ -1,0 +1,204 @@
+"""The model of Kafka and a real broker under the same scripts: what fails, and what can be read, must agree.
+
+Errors may be of other classes; a real broker may take a moment to write the markers of a transaction.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+from kafka.structs import MemberState, OffsetAndMetadata
+from support.fake_kafka import FakeConnection
+from support.kafka_topics import make_topic, topic_name
+
+from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.producer import _dispose, _watched
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transport import _Rebalance
+
+SCRIPTS, STEPS, PARTITIONS = 24, 14, 2
+PATIENCE_S = 20.0
+Step = tuple[Any, ...]
+
+
+@dataclass
+class Side:
+    """A cluster, a member of a group on it, and the producers of one script."""
+
+    connection: Connection
+    uncommitted: Callable[[str, int], list[bytes | None]]
+    prefix: str = field(default_factory=topic_name)
+    topic: str = ""
+    producers: dict[int, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.log = TopicLog(self.connection)
+        self.group = f"{self.prefix}.group"
+        self.make(self.prefix)
+        self.member = self.connection.consumer(self.group)
+        listener = _Rebalance()
+        listener.consumer = self.member
+        self.member.subscribe([self.prefix], listener=listener)
+        deadline = time.monotonic() + PATIENCE_S
+        while self.member.group_metadata().state != MemberState.STABLE:
+            assert time.monotonic() < deadline, "the group does not get together"
+            self.member.poll(timeout_ms=100)
+
+    def make(self, name: str) -> None:
+        if isinstance(self.connection, FakeConnection):
+            self.connection.cluster.create(name, PARTITIONS)
+        else:
+            make_topic(self.connection.bootstrap[0], name, PARTITIONS)
+
+    def begin(self, number: int) -> None:
+        self.topic = f"{self.prefix}.{number}"
+        self.make(self.topic)
+
+    def end(self) -> None:
+        for sender in self.producers.values():
+            _dispose(sender)
+        self.producers = {}
+
+    def close(self) -> None:
+        self.end()
+        self.member.close(autocommit=False)
+        self.log.close()
+
+    def do(self, step: Step) -> bool:
+        """Whether a call succeeds."""
+        try:
+            _watched(lambda: self._call(*step), PATIENCE_S)
+        except TimeoutError:
+            raise
+        except (KafkaError, AssertionError, ValueError):
+            return False
+        return True
+
+    def ends(self) -> dict[str, Any]:
+        return {str(stable): self.log.ends(self.topic, range(PARTITIONS), stable=stable) for stable in (True, False)}
+
+    def sees(self) -> dict[str, Any]:
+        numbers, place = range(PARTITIONS), TopicPartition(self.topic, 0)
+        with suppress(KafkaError):
+            found = self.member.committed(place, metadata=True, timeout_ms=500)
+            offset = None if found is None else (found.offset, found.metadata)
+            return {
+                "committed": [
+                    (r.partition, r.offset, r.key, r.value, r.timestamp_ms) for r in self.log.read(self.topic)
+                ],
+                "uncommitted": [self.uncommitted(self.topic, number) for number in numbers],
+                "group": offset,
+            }
+        return {"group": "undecided"}
+
+    def _call(self, name: str, who: int, *rest: Any) -> None:
+        if name == "open":
+            sender = self.producers[who] = self.connection.producer(f"{self.topic}.{rest[0]}")
+            sender.init_transactions()
+            return
+        sender = self.producers[who]
+        if name == "begin":
+            sender.begin_transaction()
+        elif name == "write":
+            partition, values = rest
+            futures = [sender.send(self.topic, v, key=b"k", partition=partition, timestamp_ms=1_000) for v in values]
+            sender.flush()
+            for future in futures:
+                future.get(timeout=0)
+        elif name == "offsets":
+            at, kind = rest
+            membership = self.member.group_metadata()
+            if kind == "stale":
+                membership = membership._replace(generation_id=membership.generation_id + 7)
+            elif kind == "stranger":
+                membership = membership._replace(member_id="nobody")
+            offsets = {TopicPartition(self.topic, 0): OffsetAndMetadata(at, f"by {who}", -1)}
+            sender.send_offsets_to_transaction(offsets, membership)
+        elif name == "commit":
+            sender.commit_transaction()
+        elif name == "abort":
+            sender.abort_transaction()
+
+
+def script(seed: int) -> list[Step]:
+    """Two or three producers, two of which may have the same id: most calls in an order that makes sense."""
+    rng = random.Random(seed)
+    steps: list[Step] = []
+    ids = {0: "a", 1: rng.choice(("a", "b")), 2: "b"}
+    opened: set[int] = set()
+    for number in range(STEPS):
+        who = rng.choice(sorted(opened)) if opened and rng.random() < 0.8 else rng.randrange(3)
+        if who not in opened:
+            opened.add(who)
+            steps += [("open", who, ids[who]), ("begin", who)]
+            continue
+        name = rng.choices(("write", "offsets", "commit", "abort", "begin", "open"), (6, 3, 3, 2, 2, 1))[0]
+        if name == "write":
+            values = tuple(b"%d.%d" % (number, n) for n in range(rng.randrange(1, 4)))
+            steps.append((name, who, rng.randrange(PARTITIONS), values))
+        elif name == "offsets":
+            steps.append((name, who, number, rng.choices(("current", "stale", "stranger"), (4, 1, 1))[0]))
+        elif name == "open":
+            steps += [("open", who, ids[who]), ("begin", who)]
+        else:
+            steps.append((name, who))
+            if name in ("commit", "abort") and rng.random() < 0.7:
+                steps.append(("begin", who))
+    return steps
+
+
+@pytest.fixture(scope="module")
+def sides(kafka: str) -> Iterator[tuple[Side, Side]]:
+    modelled = FakeConnection(("model",))
+
+    def of_the_model(topic: str, partition: int) -> list[bytes | None]:
+        return [entry.value for entry in modelled.cluster.log((topic, partition)).values(committed=False)]
+
+    reader = KafkaConsumer(bootstrap_servers=kafka, enable_auto_commit=False, auto_offset_reset="earliest")
+
+    def of_the_broker(topic: str, partition: int) -> list[bytes | None]:
+        place = TopicPartition(topic, partition)
+        reader.assign([place])
+        reader.seek(place, 0)
+        found, end = [], reader.end_offsets([place])[place]
+        while reader.position(place) < end:
+            found += [record.value for record in reader.poll(timeout_ms=100).get(place, [])]
+        return found
+
+    both = (Side(modelled, of_the_model), Side(Connection((kafka,)), of_the_broker))
+    yield both
+    for side in both:
+        side.close()
+    reader.close()
+
+
+@pytest.mark.parametrize("seed", range(SCRIPTS))
+def test_scripts_end_alike(sides: tuple[Side, Side], seed: int) -> None:
+    for side in sides:
+        side.begin(seed)
+    done: list[tuple[Step, bool]] = []
+    for step in script(seed):
+        model, broker = (side.do(step) for side in sides)
+        done.append((step, model))
+        assert broker == model, f"the broker says {broker} after {done}"
+        if step[0] in ("commit", "abort", "open"):
+            require_same(sides, Side.ends, done)
+    require_same(sides, Side.ends, done)
+    require_same(sides, Side.sees, done)
+    for side in sides:
+        side.end()
+
+
+def require_same(sides: tuple[Side, Side], look: Callable[[Side], Any], done: list[tuple[Step, bool]]) -> None:
+    expected, deadline = look(sides[0]), time.monotonic() + PATIENCE_S
+    while (found := look(sides[1])) != expected and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert found == expected, done

@@ -1,0 +1,150 @@
+"""On a real broker: a topic keyed by user is copied into one keyed by page, and counted there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.kafka_oracle import judge
+from support.kafka_runs import MINUTE_MS, START_MS, Run, Worker, closed_through, page_views, wait_until, workers
+from support.kafka_topics import make_topic, produce, read_all, topic_name
+
+pytestmark = pytest.mark.kafka
+MINUTES, SOURCES = 20, 4
+
+
+class Command:
+    """A command of its own process; `said` is what it wrote."""
+
+    def __init__(self, log: Path, *call: str) -> None:
+        self.log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "sfm_stream.cli", *call], stdout=out, stderr=out, env=os.environ
+            )
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+@contextmanager
+def command(log: Path, *call: str) -> Iterator[Command]:
+    started = Command(log, *call)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.wait()
+
+
+def fill(run: Run, topic: str, count: int = 6000) -> list[tuple[int, bytes | None, int]]:
+    """Events keyed by user, some records without use among them; (partition, value, time stamp) of each."""
+    events = page_views(count, MINUTES)
+    rows = [(e.user.encode(), e.value, e.arrival_ms, zlib.crc32(e.user.encode()) % SOURCES) for e in events]
+    rows[700:700] = [(b"k", b"no JSON", START_MS + 1, 1), (None, b"{}", START_MS + 1, 2), (b"k", None, START_MS + 1, 3)]
+    produce(run.bootstrap, topic, rows)
+    for event in events:
+        run.events[run.partition(event.page)].append(event)
+    return [(partition or 0, value, stamp or 0) for _, value, stamp, partition in rows]
+
+
+def count_of(bootstrap: str, topic: str) -> int:
+    try:
+        return len(read_all(bootstrap, topic))
+    except LookupError:
+        return 0
+
+
+def test_a_copy_that_is_killed_and_started_again_holds_each_record_once_and_is_counted_right(kafka, tmp_path):
+    raw = make_topic(kafka, topic_name("raw"), SOURCES, {"retention.ms": 3_600_000_000})
+    run = Run(kafka, tmp_path)
+    copied = topic_name("copied")
+    config = run.config("copied.toml", topic=copied)
+    rows = fill(run, raw)
+    call = ("repartition", str(config), "--from", raw, "--partitions", "3", "--operator", "")
+    log = tmp_path / "repartition.log"
+    for share in (1, 2, 3):  # in the middle of the work
+        with command(log, *call) as copy:
+            done = len(rows) * share // 4
+            wait_until(lambda: copy.process.poll() is not None or count_of(kafka, copied) >= done, 60, every_s=0.05)  # noqa: B023
+            assert copy.process.poll() is None, copy.said
+            copy.process.kill()
+            copy.process.wait()
+    assert count_of(kafka, copied) < len(rows), "no kill came in the middle"
+    with command(log, *call) as copy:
+        wait_until(lambda: copy.process.poll() is not None or count_of(kafka, copied) >= len(rows), 60)
+        copy.process.terminate()
+        assert copy.process.wait(20) == 0, copy.said
+    require_copy(kafka, copied, rows)
+
+    run.config(topic=copied)
+    with workers() as started:
+        started.append(Worker(run.config(topic=copied), first=True))
+        wait_until(lambda: released(run), 120, started)
+        assert started[0].stop() == 0
+    assert judge(run).require().releases > 100
+
+
+def require_copy(kafka: str, copied: str, rows: list[tuple[int, bytes | None, int]]) -> None:
+    """Each record once, with its bytes and its stamp, and those of a source partition in their order."""
+    found = read_all(kafka, copied)
+    assert sorted((value or b"", stamp) for _, _, _, value, stamp, _ in found) == sorted(
+        (value or b"", stamp) for _, value, stamp in rows
+    )
+    place = {(value or b"", stamp): (source, row) for row, (source, value, stamp) in enumerate(rows)}
+    last: dict[tuple[int, int], int] = {}
+    for partition, _, _, value, stamp, _ in found:
+        source, row = place[value or b"", stamp]
+        assert last.get((partition, source), -1) < row
+        last[partition, source] = row
+
+
+def released(run: Run) -> bool:
+    try:
+        ends = closed_through(run.read("sketches"))
+    except LookupError:
+        return False
+    return len(ends) == run.partitions and min(ends.values()) >= START_MS + MINUTES * MINUTE_MS
+
+
+def test_two_processes_share_the_copying(kafka, tmp_path):
+    raw = make_topic(kafka, topic_name("raw"), SOURCES)
+    run = Run(kafka, tmp_path)
+    copied = topic_name("copied")
+    rows = fill(run, raw, 2000)
+    call = ("repartition", str(run.config(topic=copied)), "--from", raw, "--partitions", "3", "--operator", "")
+    with command(tmp_path / "one.log", *call) as one, command(tmp_path / "two.log", *call) as two:
+        wait_until(lambda: count_of(kafka, copied) >= len(rows), 60)
+        for copy in (one, two):
+            assert copy.process.poll() is None, copy.said
+    require_copy(kafka, copied, rows)
+
+
+def test_without_it_ingest_stops_and_advises_it(kafka, tmp_path):
+    run = Run(kafka, tmp_path, settings={"limits": "max_consecutive_invalid = 200"})
+    # All of it in one partition: two thirds of the pages belong elsewhere, and in the end nothing but those comes.
+    elsewhere = [e for e in page_views(3000, MINUTES) if run.partition(e.page) != 0]
+    produce(kafka, run.topic, [(e.user.encode(), e.value, e.arrival_ms, 0) for e in elsewhere])
+    file = str(run.config())
+    with command(tmp_path / "ingest.log", "ingest", file, "--first-start", "--operator", "") as ingest:
+        assert ingest.process.wait(60) == 4, ingest.said
+    [error] = [line for line in ingest.said.splitlines() if line.startswith("error: ")]
+    assert "limits.max_consecutive_invalid = 200" in error
+    assert "mostly key_misplaced" in error and "sfm-stream repartition" in error
+    assert read_all(kafka, f"{run.id}.outbox") == []
+
+
+@pytest.mark.parametrize("source, problem", [("nobody-made-this", "there is no topic"), ("itself", "the same topic")])
+def test_a_source_that_cannot_be_is_refused(kafka, tmp_path, source, problem):
+    run = Run(kafka, tmp_path)
+    source = run.topic if source == "itself" else source
+    with command(tmp_path / "log", "repartition", str(run.config()), "--from", source, "--partitions", "3") as copy:
+        assert copy.process.wait(30) == 3
+    assert f"error: --from: {problem}" in copy.said

@@ -1,0 +1,227 @@
+"""Batches of Kafka as columns: what was put in comes out, and nothing comes out of what is broken."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from kafka import TopicPartition
+from kafka.errors import CorruptRecordError
+from kafka.record import MemoryRecords
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
+
+from sfm_stream.transport.kafka.batches import KafkaBatch, OldBatch, _WholeBatches
+from sfm_stream.types import NO_TIME
+
+HEADER = DefaultRecordBatch.HEADER_STRUCT
+CODECS = range(5)
+STAMPS = st.integers(-1, 1 << 42)
+BYTES = st.none() | st.binary(max_size=300)
+RECORDS = st.lists(
+    st.tuples(
+        STAMPS, BYTES, BYTES, st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8)), max_size=2)
+    ),
+    min_size=1,
+    max_size=150,
+)
+Row = tuple[int, int, bytes | None, bytes | None]
+"""Offset, arrival, key, value."""
+
+
+def built(records, codec=0, deltas=None, base=0, append_ms=None) -> bytes:
+    """The bytes of a batch of format 2, as a broker would store it."""
+    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 1 << 30)
+    deltas = range(len(records)) if deltas is None else deltas
+    for delta, (stamp, key, value, headers) in zip(deltas, records, strict=True):
+        builder.append(delta, stamp, key, value, headers)
+    raw = bytearray(builder.build())
+    fields = list(HEADER.unpack_from(raw))
+    fields[0] = base
+    if append_ms is not None:
+        fields[5], fields[8] = fields[5] | 0x08, append_ms
+    HEADER.pack_into(raw, 0, *fields)
+    return bytes(raw)
+
+
+def rows_of(batch: KafkaBatch) -> list[Row]:
+    arrivals = batch.arrivals()
+    assert len(arrivals) == batch.count
+    return list(zip(batch.offsets().tolist(), arrivals.tolist(), batch.keys(), batch.values(), strict=True))
+
+
+def read(raw: bytes, first: int = 0) -> list[Row]:
+    return rows_of(KafkaBatch(0, first, 1 << 40, raw))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), RECORDS, st.sampled_from(CODECS), st.integers(0, 1 << 40), st.none() | st.integers(0, 1 << 42))
+def test_what_was_put_in_comes_out_from_any_offset_on(data, records, codec, base, append_ms):
+    """Of any compression and time stamp, with gaps that compaction left, and begun in the middle."""
+    size = len(records)
+    kept = data.draw(st.sets(st.integers(0, 2 * size), min_size=size, max_size=size) | st.just(set(range(size))))
+    deltas = sorted(kept)
+    first = data.draw(st.integers(base - 2, base + 2 * size + 2))
+    raw = built(records, codec, deltas, base, append_ms)
+    wanted = [
+        (base + delta, max(stamp, NO_TIME) if append_ms is None else append_ms, key, value)
+        for delta, (stamp, key, value, _) in zip(deltas, records, strict=True)
+        if base + delta >= first
+    ]
+    assert read(raw, first) == wanted
+
+
+def naive(raw: bytes) -> list[Row] | None:
+    """The records of an uncompressed batch read byte by byte, by the definition; None where it is broken."""
+    base, _, _, _, _, attributes, last_delta, first_ms, max_ms, _, _, _, count = HEADER.unpack_from(raw)
+    data, at = raw[HEADER.size :], 0
+
+    def varint() -> int:
+        nonlocal at
+        number = 0
+        for place in range(10):
+            byte = data[at]
+            at += 1
+            number |= (byte & 127) << 7 * place
+            if byte < 128:
+                if number >> 64:
+                    raise ValueError
+                return (number >> 1) ^ -(number & 1)
+        raise ValueError
+
+    def field(end: int) -> bytes | None:
+        nonlocal at
+        length = varint()
+        if length < 0:
+            return None
+        at += length
+        if at >= end:  # the number of headers is still to come
+            raise ValueError
+        return data[at - length : at]
+
+    rows: list[Row] = []
+    try:
+        for number in range(count):
+            length = varint()
+            end = at + length
+            if length < 0 or end > len(data):
+                raise ValueError
+            at += 1
+            arrival, offset = first_ms + varint(), base + varint()
+            if count == last_delta + 1:
+                offset = base + number
+            key, value = field(end), field(end)
+            if at >= end:
+                raise ValueError
+            arrival = max_ms if attributes & 0x08 else max((arrival + (1 << 63)) % (1 << 64) - (1 << 63), NO_TIME)
+            rows.append((offset, arrival, key, value))
+            at = end
+        if count < 0 or at != len(data):
+            raise ValueError
+    except (IndexError, ValueError):
+        return None
+    return rows
+
+
+def changed(raw: bytes, at: int, new: bytes) -> bytes:
+    at = HEADER.size + at % (len(raw) - HEADER.size)
+    return raw[:at] + new + raw[at + len(new) :]
+
+
+HUGE = b"\xfe" + b"\xff" * 8 + b"\x01"
+"""The largest length there is: added to a position it is a negative number of 64 bits."""
+
+
+@settings(max_examples=600, deadline=None)
+@given(RECORDS, st.integers(0, 1 << 30), st.sampled_from([HUGE, b"\xff" * 10]) | st.binary(min_size=1, max_size=10))
+@example([(0, b"k", b"v", [])], 4, HUGE)
+@example([(0, b"k" * 20, b"v" * 20, [])] * 60, 4, HUGE)
+@example([(0, b"k" * 20, b"v" * 20, [])] * 60, 2, b"\xff" * 9 + b"\x02")
+@example([(0, b"k" * 20, b"v" * 20, [])], 2, b"\xff" * 9 + b"\x02")
+@example([(0, b"k" * 20, b"v" * 20, [])] * 60, 0, HUGE)
+def test_of_changed_bytes_nothing_comes_out_but_what_they_say(records, at, new):
+    """Either the structure still holds, and the columns are what a reader of single bytes finds, or it is refused."""
+    raw = changed(built(records), at, new)
+    wanted = naive(raw)
+    try:
+        found = read(raw)
+    except CorruptRecordError:
+        found = None
+    if wanted is None or all(-(1 << 62) < row[0] < 1 << 62 for row in wanted):
+        assert found == wanted
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), RECORDS, st.sampled_from(CODECS))
+def test_a_truncated_batch_is_refused(data, records, codec):
+    """Cut off anywhere: in the header, in a record, or between two."""
+    raw = built(records, codec)
+    with pytest.raises(CorruptRecordError):
+        read(raw[: data.draw(st.integers(0, len(raw) - 1))])
+
+
+@settings(max_examples=400, deadline=None)
+@given(RECORDS, st.sampled_from(CODECS), st.integers(0, 1 << 30), st.binary(min_size=1, max_size=4))
+def test_changed_bytes_of_a_compressed_batch_raise_no_other_error(records, codec, at, new):
+    raw = changed(built(records, codec), at, new)
+    with suppress(CorruptRecordError):
+        assert len(read(raw)) == len(records)
+
+
+@settings(max_examples=50, deadline=None)
+@given(RECORDS, st.integers(-5, 200).filter(bool))
+def test_a_wrong_number_of_records_is_refused(records, more):
+    raw = bytearray(built(records))
+    fields = list(HEADER.unpack_from(raw))
+    fields[12] += more
+    HEADER.pack_into(raw, 0, *fields)
+    with pytest.raises(CorruptRecordError):
+        read(bytes(raw))
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_an_unknown_compression_is_refused(codec):
+    raw = bytearray(built([(0, b"k", b"v", [])]))
+    raw[22] |= codec
+    with pytest.raises(CorruptRecordError, match="compression"):
+        read(bytes(raw))
+
+
+def unpacked(raw: bytes, first: int) -> list[KafkaBatch]:
+    """What our part of the fetcher makes of fetched bytes."""
+    place = TopicPartition("t", 3)
+    part = _WholeBatches.__new__(_WholeBatches)
+    part.fetch_offset, part.next_fetch_offset = first, first
+    part.check_crcs, part.isolation_level, part.leader_epoch = True, 1, -1
+    part.records_read = part.bytes_read = 0
+    part.drain = lambda: None
+    return list(part._unpack_records(place, MemoryRecords(raw), None, None))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.data(),
+    st.sampled_from([0, 1]),
+    st.lists(st.tuples(st.integers(0, 1 << 42), BYTES, BYTES), min_size=1, max_size=30),
+    st.sampled_from([0, 1, 2]),
+)
+def test_batches_of_the_formats_before_are_read_too(data, magic, records, codec):
+    """From any offset on; format 0 has no time stamps."""
+    builder = LegacyRecordBatchBuilder(magic, codec, 1 << 30)
+    for offset, (stamp, key, value) in enumerate(records):
+        builder.append(offset, stamp, key, value)
+    first = data.draw(st.integers(0, len(records) - 1))
+    found = unpacked(bytes(builder.build()), first)
+    assert all(isinstance(batch, OldBatch) and batch.partition == 3 for batch in found)
+    wanted = [(n, s if magic else NO_TIME, k, v) for n, (s, k, v) in enumerate(records) if n >= first]
+    assert [row for batch in found for row in rows_of(batch)] == wanted
+    assert (found[0].first, found[-1].next_offset) == (first, len(records))
+
+
+def test_a_wrong_checksum_is_refused_before_anything_is_read():
+    raw = bytearray(built([(0, b"k", b"v", [])]))
+    raw[-2] ^= 1
+    with pytest.raises(CorruptRecordError, match="offset 0: checksum"):
+        unpacked(bytes(raw), 0)

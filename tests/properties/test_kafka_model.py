@@ -1,0 +1,182 @@
+"""Workers on the model of Kafka under thousands of schedules: each release is public once, in one form, and whole.
+
+SFM_MODEL_EXAMPLES sets how many schedules are tried (1000 by default, some 80 seconds); a long run finds rarer ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from support.kafka_model import STAGE, Schedule, Violation, World
+from support.kafka_model_oracle import judge, require_exactly_once, require_one_payload
+from support.kafka_model_process import STALLS_S, WRITES
+
+from sfm_stream.app import cluster as composition
+from sfm_stream.app.first_start import Names
+from sfm_stream.transport.kafka import client, producer
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transport import KafkaTransport
+
+EXAMPLES = int(os.environ.get("SFM_MODEL_EXAMPLES", "1000"))
+FEW = settings(
+    max_examples=600,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+HARM = ["error", "unknown", "late", "crash", "crash-after", *STALLS_S, *(f"{name}-after" for name in STALLS_S)]
+REQUESTS = st.one_of(
+    st.tuples(st.sampled_from(sorted(WRITES)), st.integers(1, 20)),
+    st.tuples(st.sampled_from(sorted(WRITES)), st.integers(1, 20)),
+    st.tuples(st.sampled_from(["init", "poll", "list", "committed", "metadata", "groups"]), st.integers(1, 40)),
+)
+
+
+EVENTS = st.sampled_from(["forget", "move", "join", "leave", "rush"])
+
+
+Focus = tuple[str, Sequence[str]]
+"""A kind of request, and what happens to it."""
+STALLS = [name for name in HARM if name.partition("-")[0] in STALLS_S]
+
+
+@st.composite
+def schedules(draw: st.DrawFn, focus: Focus | None = None) -> Schedule:
+    """Harm of all kinds; or one or two things that happen to workers which have others beside them. focus: to these."""
+    few = focus is not None or draw(st.booleans())
+    request, harm = focus or (draw(st.sampled_from(["end", "offsets", "produce"])), [*STALLS, "unknown", "late"])
+    little = st.dictionaries(
+        st.tuples(st.just(request), st.integers(1, 20)), st.sampled_from(harm), min_size=1, max_size=2
+    )
+    much = st.dictionaries(REQUESTS, st.sampled_from(HARM), min_size=1, max_size=10)
+    return Schedule(
+        seed=draw(st.integers(0, 1 << 32)),
+        partitions=draw(st.integers(2 if few else 1, 3)),
+        ingests=draw(st.integers(2 if few else 1, 3)),
+        publishers=draw(st.integers(1, 2)),
+        turns=60 if few else draw(st.sampled_from([20, 40, 60])),
+        faults=draw(little if few else much),
+        events=draw(st.dictionaries(st.integers(0, 50), EVENTS, max_size=1 if few else 3)),
+    )
+
+
+@pytest.fixture(autouse=True)
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        STAGE.set(patch)
+        patch.setattr(logging.root.manager, "disable", logging.CRITICAL)
+        yield patch
+
+
+def check(schedule: Schedule) -> World:
+    world = World(schedule)
+    world.run()
+    judge(world)
+    return world
+
+
+TWICE = "committed twice|a marker from|a release behind|behind the close marker|a close marker of epoch|two payloads"
+STUCK = "not everything is published"
+
+
+def found(what: str, look: Callable[[Schedule], object] = check, focus: Focus | None = None) -> bool:
+    """Whether some schedule brings to light what this pattern says. focus: as of schedules()."""
+
+    def fails(schedule: Schedule) -> bool:
+        try:
+            look(schedule)
+        except Violation as violation:
+            return re.search(what, str(violation)) is not None
+        return False
+
+    try:
+        find(schedules(focus), fails, settings=FEW, random=random.Random(1))
+    except NoSuchExample:
+        return False
+    return True
+
+
+def test_every_release_is_public_once_in_one_form_and_whole() -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(FEW, max_examples=EXAMPLES, phases=[Phase.generate, Phase.shrink])
+    @given(schedules())
+    def explore(schedule: Schedule) -> None:
+        world = check(schedule)
+        seen.update(world.suffered)
+        seen.update(world.cluster.counts)
+        seen["thrown out"] += sum(group.lost for group in world.cluster.groups.values())
+        seen["schedules"] += 1
+
+    explore()
+    # Schedules that disturb nothing would find nothing.
+    least = {"aborted": 0.7, "timed out": 0.3, "fenced": 0.4, "thrown out": 0.6, "stale commits": 0.15}
+    least |= {"crash": 0.06, "unknown": 0.03, "arrived late": 0.015, "restored": 0.007}
+    for what, share in least.items():
+        assert seen[what] >= share * seen["schedules"], seen
+
+
+def test_without_the_outbox_two_draws_of_a_release_can_be_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Names, "outbox", property(lambda names: names.sketches))
+    patch.setattr(STAGE, "outbox_is_public", True)
+
+    def look(schedule: Schedule) -> None:
+        world = World(replace(schedule, publishers=0))
+        world.run()
+        require_exactly_once(world, "sketches")  # that much holds: only what was aborted tells
+        require_one_payload(world)
+
+    assert found("two payloads", look)
+
+
+def test_a_transaction_of_unknown_outcome_must_not_be_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KafkaTransport, "_settled", lambda self, *_: self._transactions.settle() is None)
+    assert found(TWICE, focus=("end", ["unknown"]))
+
+
+def test_a_successor_has_to_wait_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
+    class Hasty(TopicLog):
+        def ends(self, topic: str, partitions: Iterable[int], *, stable: bool) -> dict[int, int]:
+            decided = super().ends(topic, partitions, stable=True)
+            begun = topic.endswith(".ledger") and all(decided.values())
+            return decided if begun else super().ends(topic, partitions, stable=stable)
+
+    patch.setattr(composition, "TopicLog", Hasty)
+    assert found(TWICE, focus=("end", STALLS))
+
+
+def test_records_have_to_be_in_the_log_before_the_offsets(patch: pytest.MonkeyPatch) -> None:
+    def turned(sender, records, offsets, membership, before_commit):
+        sender.begin_transaction()
+        if offsets:
+            sender.send_offsets_to_transaction(dict(offsets), membership)
+        for record in records:
+            sender.send(record.topic, record.value, record.key, record.partition, record.timestamp_ms)
+        before_commit()
+        sender.commit_transaction()
+
+    patch.setattr(producer, "_perform", turned)
+    assert found(TWICE, focus=("produce", STALLS))
+
+
+def test_a_commit_has_to_carry_the_generation(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KafkaTransport, "_offsets", lambda *_: {})
+    assert found(TWICE)
+
+
+def test_a_member_must_not_claim_what_it_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(client, "HonestAssignor", CooperativeStickyAssignor)
+    assert found(STUCK)
