@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -107,6 +108,33 @@ def test_config_show(app):
     assert statement.startswith("Pipeline views.") and "96 windows" in statement and "384" in statement
     shown = documents(command("config", "show", app, "--json"))[0]
     assert shown["settings"]["window"]["size"] == 15 * MINUTE_MS
+
+
+def test_config_show_of_a_cluster_shows_where_the_password_is_and_not_what_it_is(app, monkeypatch):
+    monkeypatch.setenv("BROKER_SECRET", "do-not-show-it")
+    (app.parent / "secret").write_text("do-not-show-it\n")
+    cluster = """[kafka]
+bootstrap = ["nowhere.invalid:9092"]
+topic = "views"
+timestamps = "log_append_time"
+security = "sasl_tls"
+sasl_mechanism = "SCRAM-SHA-512"
+username = "counter"
+"""
+    text = re.sub(r"\[output\]\n.*\n", "", re.sub(r"\[input\]\n.*\n.*\n", "{}", app.read_text()))
+    for where in ('password_env = "BROKER_SECRET"', 'password_file = "secret"'):
+        app.write_text(text.replace("{}", f"{cluster}{where}\n"))
+        shown = documents(command("config", "show", app, "--json"))[0]["settings"]
+        assert shown["kafka"]["username"] == "counter" and not {"input", "output"} & shown.keys()
+        plain = command("config", "show", app)
+        assert plain.returncode == 0 and "[kafka]" in plain.stdout and where.replace('"', "") in plain.stdout
+        statement = command("config", "show", app, "--statement").stdout
+        assert "all records of one item under one key in one window are removed" in statement
+        assert "do-not-show-it" not in json.dumps(shown) + plain.stdout + plain.stderr + statement
+    monkeypatch.delenv("BROKER_SECRET")
+    app.write_text(text.replace("{}", f'{cluster}password_env = "BROKER_SECRET"\n'))
+    done = command("config", "show", app)
+    assert done.returncode == 3 and "environment variable BROKER_SECRET is not set" in done.stderr
 
 
 def test_generate_is_seeded_and_runs_from_a_pipe(tmp_path):

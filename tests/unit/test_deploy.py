@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 from sfm_stream.cli.main import cli
 from sfm_stream.config import load_config
+from sfm_stream.errors import ConfigError
 from sfm_stream.metrics import DEFINITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,14 +35,16 @@ def test_every_file_that_is_mounted_is_there():
     assert all((DEPLOY / file).is_file() for file in files)
 
 
-def test_the_commands_of_compose_are_commands():
+def test_the_commands_of_compose_are_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     found = [
         service["command"] for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"
     ]
     assert {command[0] for command in found} == {"ingest", "rollup"}
-    for name, _, *options in found:
-        text = CliRunner().invoke(cli, [name, "--help"]).output
-        assert all(option in text for option in options)
+    for name, *arguments in found:
+        # Parsed as it is, up to the configuration, which is not there under this name.
+        done = CliRunner().invoke(cli, [name, *arguments])
+        assert done.exit_code == 1 and isinstance(done.exception, ConfigError), done.output
 
 
 def test_only_loopback_ports_of_the_host_are_opened():
@@ -52,6 +56,9 @@ def test_images_have_versions():
     images = [service["image"] for service in COMPOSE["services"].values()]
     images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.M)
     assert all(re.search(r":\w*\d|:local", image) for image in images), images
+    pom = (ROOT / "tests" / "support" / "kafka" / "pom.xml").read_text()
+    version = re.search(r"<kafka.version>(.+?)</kafka.version>", pom)[1]
+    assert {image for image in images if "kafka" in image} == {f"apache/kafka:{version}"}, "not the tested one"
 
 
 @pytest.mark.parametrize("file", ["alerts.yml", "prometheus.yml"])
@@ -61,6 +68,45 @@ def test_every_metric_that_is_asked_for_exists(file):
     asked = set(re.findall(r"\bsfm_[a-z_]+", text))
     assert asked <= {definition.name for definition in DEFINITIONS}
     assert asked or file == "prometheus.yml"
+
+
+def test_alerts_name_labels_that_there_are():
+    workers = {"ingest", "publish", "rollup", "repartition"}
+    labels = {label for definition in DEFINITIONS for label in definition.labels} | {"instance"}
+    rules = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"][0]["rules"]
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    for rule in rules:
+        text = rule["expr"] + rule["annotations"]["summary"]
+        assert set(re.findall(r'worker="(\w+)"', text)) <= workers
+        assert set(re.findall(r"\$labels\.(\w+)", text)) <= labels
+        assert {label for names in re.findall(r"(?:by|on) \((.+?)\)", text) for label in names.split(", ")} <= labels
+
+
+def test_prometheus_asks_where_the_workers_listen():
+    metrics = load_config(DEPLOY / "app.toml").settings.metrics
+    jobs = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
+    [found] = [each for job in jobs for each in job.get("dns_sd_configs", [])]
+    assert set(found["names"]) <= set(COMPOSE["services"]) and metrics.operator == f"0.0.0.0:{found['port']}"
+    [target] = [target for job in jobs for each in job.get("static_configs", []) for target in each["targets"]]
+    assert target == f"rollup:{metrics.public.rpartition(':')[2]}"
+
+
+def test_health_checks_ask_the_operator_listener():
+    port = load_config(DEPLOY / "app.toml").settings.metrics.operator.rpartition(":")[2]
+    workers = [service for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"]
+    for worker in workers:
+        *_, script = worker["healthcheck"]["test"]
+        compile(script, "healthcheck", "exec")
+        assert f"127.0.0.1:{port}/ready" in script
+    [line] = re.findall(r"^  CMD (\[.+\])$", (ROOT / "Dockerfile").read_text(), re.M)
+    *_, script = json.loads(line)
+    compile(script, "HEALTHCHECK", "exec")
+    assert f"'{port}'" in script
+
+
+def test_nothing_that_stopped_for_a_reason_is_started_again_by_itself():
+    workers = [service for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"]
+    assert workers and all(worker["restart"] == "no" for worker in workers)
 
 
 def test_the_image_runs_as_nobody_in_particular_and_says_whether_it_lives():
