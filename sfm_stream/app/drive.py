@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from sfm_stream.errors import StateError
+from sfm_stream.errors import BrokerError
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.transport.base import Transport
 from sfm_stream.types import Step
@@ -26,7 +26,7 @@ def perform(transport: Transport, pipeline: Pipeline, step: Step) -> bool:
     """Commit one step and tell the pipeline. False: it is not committed, and stays due.
 
     The next turn tries it again with the same bytes; polling comes in between, and may say that the partition is lost.
-    Raises StateError after so many tries in a row that waiting does not help.
+    Raises BrokerError after so many tries in a row that waiting does not help.
     """
     if transport.commit(step):
         pipeline.failed = 0
@@ -34,7 +34,7 @@ def perform(transport: Transport, pipeline: Pipeline, step: Step) -> bool:
         return True
     pipeline.failed += 1
     if pipeline.failed >= TRIES:
-        raise StateError(f"a transaction was not committed in {TRIES} tries; nothing of it is stored, start again")
+        raise BrokerError(f"a transaction was not committed in {TRIES} tries; nothing of it is stored, start again")
     return False
 
 

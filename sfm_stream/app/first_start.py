@@ -17,7 +17,7 @@ from sfm_stream.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.event_format import MAX_TIME_MS
 from sfm_stream.pipeline.state import decode_state, encode_state
-from sfm_stream.sketch.codec import decode
+from sfm_stream.sketch.codec import CloseMarker, decode
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
 from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
@@ -91,7 +91,7 @@ def first_start(config: Config, connection: Connection, log: TopicLog, source: s
     """Write the first positions of this epoch into the ledger. False: they are there already, nothing was done.
 
     source: the identity of the input topic. Raises StateError where releases exist that the ledger does not know,
-    where the epoch before it still runs or has released further, or where the log begins too late.
+    where the epoch before it still runs or any has released further, or where the log begins too late.
     """
     names = names_of(config)
     for _ in range(_TRIES):
@@ -125,14 +125,14 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
         if all(worker in entries for entries in known.values()):
             _log.info("epoch %d has begun before; --first-start does nothing", names.epoch)
             return False
+        start_ms = _start_ms(config)
         try:
-            _require_unreleased(log, names, partitions)
+            _require_unreleased(log, names, partitions, start_ms)
         except StateError:
             # Another worker may have begun the epoch, and released, since the ledger was read here.
             if _has_begun(ledger, log, names):
                 return False
             raise
-        start_ms = _start_ms(config)
         for entries in known.values():
             require_epoch_start(config, other_epochs(entries, names.epoch))
         offsets = _offsets(config, log, names.source, partitions, start_ms)
@@ -187,15 +187,22 @@ def _offsets(config: Config, log: TopicLog, topic: str, partitions: Sequence[int
     return {partition: max(begins[partition], found[partition]) for partition in partitions}
 
 
-def _require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int]) -> None:
+def _require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int], start_ms: int) -> None:
+    """Nothing of this epoch is there, nor of any other for windows that it would count: the ledger may be a new one."""
     for topic in (names.outbox, names.sketches):
         for partition in partitions:
-            for record in log.read(topic, partition):
-                if decode(record.value).epoch == names.epoch:
+            for record in map(decode, (stored.value for stored in log.read(topic, partition))):
+                end_ms = record.through_ms if isinstance(record, CloseMarker) else record.window.end_ms
+                if record.epoch == names.epoch:
                     raise StateError(
                         f"topic {topic}, partition {partition} holds releases of epoch {names.epoch}, which the ledger "
                         f"{names.ledger} does not know: counting anew would release the same data twice. Raise "
                         "pipeline.epoch and set window.start behind the last released window"
+                    )
+                if record.epoch < names.epoch and end_ms > start_ms:
+                    raise StateError(
+                        f"topic {topic}, partition {partition}: epoch {record.epoch} has released up to {end_ms} ms at "
+                        f"least, window.start is {start_ms} ms: set it to a border behind the last released window"
                     )
 
 

@@ -7,8 +7,8 @@
     copy.committed(step)              it is in the log
 
 Records are copied in the order of the outbox, and only such as belong there. One that does not stops the copy before
-anything that is not yet committed: what is public stays public. What a second payload or a closed window is judged by
-is what this object has read; a successor knows of an epoch only what it reads itself.
+anything that is not yet committed: what is public stays public. A successor reads again, without copying it, what was
+copied of windows that no marker has closed, so that a second payload is refused by it too.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ VERSION = 1
 class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     version: int
     offset: Annotated[int, msgspec.Meta(ge=0)]
+    since: Annotated[int, msgspec.Meta(ge=0)]
+    """The first copied release of a window that no marker has closed; the offset where there is none."""
 
 
 _DECODER = msgspec.json.Decoder(_Stored, strict=True)
@@ -58,8 +60,8 @@ class _Chunk:
 class _Epoch:
     """What was read of one epoch: releases behind its last marker, and that marker."""
 
-    digests: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
-    """Release id -> (digest of its payload, end of its window)."""
+    digests: dict[bytes, tuple[bytes, int, int]] = field(default_factory=dict)
+    """Release id -> (digest of its payload, end of its window, offset), in order of offset."""
     through_ms: int | None = None
     marker: bytes = b""
     """Digest of the last marker."""
@@ -77,18 +79,20 @@ class OutboxCopy:
         self._max_bytes, self._hold_ms = max_transaction_bytes, hold_ms
         self._held: deque[_Held] = deque()
         self._epochs: dict[int, _Epoch] = {}
-        self._position = self._committed = 0
+        self._position = self._committed = self._copied = 0
         self._now_ms = NO_TIME
         self._chunk: _Chunk | None = None
         self._refusal: SfmStreamError | None = None
         self.failed = 0
 
     def restore(self, commit: Commit | None) -> int:
-        """Take up a committed position. Returns the offset to read from.
+        """Take up a committed position. Returns the offset to read from, which may lie before it.
 
         Raises StateError for a state of another version.
         """
-        self._position = self._committed = 0 if commit is None else _position_of(commit)
+        if commit is not None:
+            stored = _stored(commit)
+            self._position, self._committed, self._copied = stored.since, stored.offset, stored.offset
         return self._position
 
     def add(self, offset: int, key: bytes | None, payload: bytes | None) -> None:
@@ -99,7 +103,9 @@ class OutboxCopy:
         """
         self._require_no_refusal()
         try:
-            self._held.append(self._judge(offset, key, payload))
+            held = self._judge(offset, key, payload)
+            if offset >= self._copied:
+                self._held.append(held)
         except SfmStreamError as error:
             self._refusal = error
             raise
@@ -141,7 +147,7 @@ class OutboxCopy:
     def checkpoint(self) -> Step | None:
         """A commit of the position alone, None where it did not move or a record waits. For use between steps."""
         self._require_no_refusal()
-        if self._chunk is not None or self._held or self._position == self._committed:
+        if self._chunk is not None or self._held or self._position <= self._committed:
             return None
         self._chunk = self._chunk_of((), self._position)
         return self._chunk.step
@@ -157,7 +163,8 @@ class OutboxCopy:
         return count
 
     def _chunk_of(self, records: tuple[Record, ...], position: int) -> _Chunk:
-        metadata = msgspec.json.encode(_Stored(VERSION, position))
+        open_from = (at for epoch in self._epochs.values() for _, _, at in islice(epoch.digests.values(), 1))
+        metadata = msgspec.json.encode(_Stored(VERSION, position, min(position, *open_from, position)))
         return _Chunk(Step(records, (Commit(self._partition, position, metadata),)), len(records), position)
 
     def _judge(self, offset: int, key: bytes | None, payload: bytes | None) -> _Held:
@@ -185,7 +192,7 @@ class OutboxCopy:
         if isinstance(record, CloseMarker):
             _mark(epoch, record, payload_digest(payload), where)
         else:
-            _note(epoch, record, payload_digest(payload), where)
+            _note(epoch, record, payload_digest(payload), offset, where)
         return _Held(
             offset, Record(SKETCHES, self._partition, expected, payload, end_ms), end_ms + (self._hold_ms or 0)
         )
@@ -202,14 +209,14 @@ def _key_and_end_ms(record: Release | CloseMarker) -> tuple[bytes, int]:
     return record.key, record.window.end_ms
 
 
-def _note(epoch: _Epoch, release: Release, digest: bytes, where: str) -> None:
+def _note(epoch: _Epoch, release: Release, digest: bytes, offset: int, where: str) -> None:
     """A release must be of a window that no marker has closed, and the only payload of its id."""
     if epoch.through_ms is not None and release.window.start_ms < epoch.through_ms:
         raise StateError(
             f"{where}: a release for the window that ends at {release.window.end_ms} ms, behind the close marker of "
             f"epoch {release.epoch} through {epoch.through_ms} ms"
         )
-    known, _ = epoch.digests.setdefault(release.release_id, (digest, release.window.end_ms))
+    known, _, _ = epoch.digests.setdefault(release.release_id, (digest, release.window.end_ms, offset))
     if known != digest:
         raise ConflictError(
             f"{where}: a second, different payload for release {release.release_id.hex()}: a privacy incident. It was "
@@ -228,16 +235,16 @@ def _mark(epoch: _Epoch, marker: CloseMarker, digest: bytes, where: str) -> None
     epoch.digests = {name: seen for name, seen in epoch.digests.items() if seen[1] > marker.through_ms}
 
 
-def _position_of(commit: Commit) -> int:
-    """The offset in a committed position. Raises StateError where it is not one this version wrote."""
+def _stored(commit: Commit) -> _Stored:
+    """What is in a committed position. Raises StateError where it is not one this version wrote."""
     where = f"outbox, partition {commit.partition}"
     try:
         stored = _DECODER.decode(commit.metadata)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StateError(f"{where}: the committed state cannot be read: {error}") from error
-    if stored.version != VERSION or stored.offset != commit.offset:
+    if stored.version != VERSION or stored.offset != commit.offset or stored.since > stored.offset:
         raise StateError(
             f"{where}: committed state of version {stored.version} at offset {stored.offset}; this release reads "
             f"version {VERSION} and the position says {commit.offset}"
         )
-    return stored.offset
+    return stored

@@ -6,7 +6,7 @@ from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, at, bits_of, mark
 from sfm_stream.app import publisher
 from sfm_stream.app.drive import TRIES
 from sfm_stream.app.publisher import PublishWorker
-from sfm_stream.errors import ConflictError, StateError
+from sfm_stream.errors import BrokerError, ConflictError, StateError
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.sketch.codec import CloseMarker, decode
 from sfm_stream.transport.embedded import EmbeddedTransport, StoredBatch, TopicInput
@@ -103,7 +103,7 @@ def test_each_partition_is_copied_byte_for_byte_with_the_end_of_its_windows(log)
         assert {record.timestamp_ms for record in original} == {COMMITTED_MS}
     assert [record.timestamp_ms for record in log.read(SKETCHES, 0)] == [quarter(1)] * 3 + [quarter(2)]
     assert worker.published == 6
-    assert log.positions("publish") == {0: Commit(0, 4, b"[1,4]"), 1: Commit(1, 2, b"[1,2]")}
+    assert log.positions("publish") == {0: Commit(0, 4, b"[1,4,4]"), 1: Commit(1, 2, b"[1,2,2]")}
     worker.tick()
     worker.checkpoint()
     assert worker.published == log.count(SKETCHES) == 6
@@ -161,7 +161,7 @@ def test_it_gives_up_at_last(log):
     fill(log, window(0, "a"))
     worker, transport = worker_on(log)
     transport.failures = TRIES
-    with pytest.raises(StateError, match="was not committed"):
+    with pytest.raises(BrokerError, match="was not committed"):
         for _ in range(TRIES):
             worker.tick()
     assert values(log) == []
@@ -179,7 +179,7 @@ def test_a_lost_partition_publishes_nothing_more_and_a_new_owner_all_of_it(log):
     worker.tick()
     worker.tick()
     assert values(log, 0) == window(0, "a")
-    transport.events = [Revoked(0), Assigned(0, Commit(0, 2, b"[1,2]"))]
+    transport.events = [Revoked(0), Assigned(0, Commit(0, 2, b"[1,2,2]"))]
     worker.tick()
     worker.tick()
     assert values(log, 0) == window(0, "a"), "nothing twice"
@@ -207,7 +207,7 @@ def test_what_is_held_is_not_lost_by_a_restart(log, clock):
     worker, _ = worker_on(log, hold_ms=0)
     worker.tick()
     worker.checkpoint()
-    assert log.positions("publish") == {0: Commit(0, 2, b"[1,2]")}
+    assert log.positions("publish") == {0: Commit(0, 2, b"[1,2,2]")}
     clock.ms = quarter(2)
     successor, _ = worker_on(log, hold_ms=0)
     successor.tick()
@@ -232,7 +232,7 @@ def test_a_checkpoint_commits_a_position_that_moved_past_empty_offsets(log):
     assert log.positions("publish")[0].offset == 2
     worker.checkpoint()  # the step is still due: the next turn sends it
     worker.tick()
-    assert log.positions("publish")[0] == Commit(0, 7, b"[1,7]")
+    assert log.positions("publish")[0] == Commit(0, 7, b"[1,7,7]")
     assert (worker.published, values(log)) == (2, window(0, "a"))
 
 
@@ -244,7 +244,7 @@ def test_a_batch_may_end_behind_its_last_record(log):
     transport.seek(0, 2)
     transport.events = [batch]
     worker.tick()
-    assert log.positions("publish") == {0: Commit(0, 6, b"[1,6]")}
+    assert log.positions("publish") == {0: Commit(0, 6, b"[1,6,6]")}
     assert values(log) == window(0, "a")
 
 

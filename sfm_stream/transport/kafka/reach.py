@@ -21,6 +21,7 @@ from kafka.net.selector import NetworkSelector
 _LOGGERS = [logging.getLogger("kafka.net"), logging.getLogger("kafka.cluster")]
 _CREDENTIALS = "check kafka.username, kafka.password_file or kafka.password_env, and kafka.sasl_mechanism"
 _NETWORK_OR_SECURITY = "check kafka.bootstrap, the network and kafka.security"
+_HUNG_UP = "disconnected during authentication"
 _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
     (kafka_errors.SaslAuthenticationFailedError, "", f"the credentials are refused; {_CREDENTIALS}"),
     (
@@ -49,6 +50,7 @@ _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
     (Exception, "Handshake failed", "this port does not speak TLS as we do; check kafka.security and the port"),
     (Exception, "ECONNREFUSED", "nothing listens there; check kafka.bootstrap"),
     (Exception, "DNS Resolution", "the name is not known; check kafka.bootstrap"),
+    (Exception, _HUNG_UP, f"the broker hangs up, as it does where it refuses credentials; {_CREDENTIALS}"),
     (
         Exception,
         "socket disconnected",
@@ -108,10 +110,13 @@ class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python ha
                 raise self._failures[servers[0]]
         connection = super().get_connection(node_id, **options)
         if not self.bootstrapped:
-            connection.close_future.add_errback(lambda error: self._note(node_id, error))
+            connection.close_future.add_errback(lambda error: self._note(node_id, connection, error))
         return connection
 
-    def _note(self, node_id: Any, error: Exception) -> None:
+    def _note(self, node_id: Any, connection: Any, error: Exception) -> None:
+        # Of a refusal that comes together with the end of the connection kafka-python (3.0.12) sees the end only.
+        if connection.sasl_enabled and connection.broker_version_data and "disconnected" in str(error):
+            error = kafka_errors.KafkaConnectionError(_HUNG_UP)
         self._failures.pop(node_id, None)
         self._failures[node_id] = error
 

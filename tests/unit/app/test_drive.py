@@ -12,7 +12,7 @@ from sfm_stream.app.drive import TRIES, drain, perform
 from sfm_stream.app.ingest import IngestWorker
 from sfm_stream.app.rollup import RollupWorker
 from sfm_stream.config import load_config
-from sfm_stream.errors import StateError
+from sfm_stream.errors import BrokerError
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.pipeline.spans import calendar
 from sfm_stream.sketch.codec import decode
@@ -89,7 +89,7 @@ def test_the_worker_gives_up_after_many_tries_in_a_row():
     queue, transport = Queue(STEPS), Scripted(fails=cycle([True]))
     for _ in range(TRIES - 1):
         assert not perform(transport, queue, STEPS[0])
-    with pytest.raises(StateError, match=f"not committed in {TRIES} tries; nothing of it is stored"):
+    with pytest.raises(BrokerError, match=f"not committed in {TRIES} tries; nothing of it is stored"):
         perform(transport, queue, STEPS[0])
     transport.fails = iter([False, True])
     queue.failed = TRIES - 1
@@ -214,5 +214,5 @@ def test_a_rollup_whose_commits_fail_publishes_what_it_would_have_published(fail
 
 
 def test_a_rollup_that_cannot_commit_stops():
-    with pytest.raises(StateError, match=f"{TRIES} tries"):
+    with pytest.raises(BrokerError, match=f"{TRIES} tries"):
         rolled_up(cycle([True]), max_bytes=8 << 20)

@@ -137,7 +137,9 @@ def test_the_position_is_the_first_record_that_is_not_copied_across_gaps():
     copy = OutboxCopy(PIPELINE, 0, 1)
     for offset, payload in zip((4, 7, 8), window(0, "a", "b"), strict=True):
         copy.add(offset, as_published(payload).key, payload)
-    assert [step.commit for step in drain(copy)] == [(Commit(0, offset, b"[1,%d]" % offset),) for offset in (7, 8, 9)]
+    assert [step.commit for step in drain(copy)] == [
+        (Commit(0, offset, b"[1,%d,%d]" % (offset, offset)),) for offset in (7, 8, 9)
+    ]
 
 
 def test_a_position_alone_is_committed_where_it_moved_and_nothing_waits():
@@ -145,13 +147,13 @@ def test_a_position_alone_is_committed_where_it_moved_and_nothing_waits():
     copy.passed(5)
     assert copy.checkpoint() is None, "records wait"
     (step,) = drain(copy)
-    assert step.commit == (Commit(0, 5, b"[1,5]"),)
+    assert step.commit == (Commit(0, 5, b"[1,5,5]"),)
     assert copy.checkpoint() is None, "it did not move"
     copy.passed(3)
     assert copy.checkpoint() is None, "it never goes back"
     copy.passed(9)
     moved = copy.checkpoint()
-    assert (moved.publish, moved.commit) == ((), (Commit(0, 9, b"[1,9]"),))
+    assert (moved.publish, moved.commit) == ((), (Commit(0, 9, b"[1,9,9]"),))
     assert copy.step() is moved
     copy.committed(moved)
     assert copy.step() is None and copy.checkpoint() is None
@@ -164,13 +166,16 @@ def test_a_position_alone_is_committed_where_it_moved_and_nothing_waits():
         b"",
         b"[]",
         b"[1]",
-        b"[1,6]",
-        b"[2,5]",
-        b"[1,5,0]",
-        b"[1,5] x",
-        b'[1,"5"]',
-        b"[1,5.0]",
-        b"[true,5]",
+        b"[1,5]",
+        b"[1,6,5]",
+        b"[2,5,5]",
+        b"[1,5,0,0]",
+        b"[1,5,5] x",
+        b'[1,"5",5]',
+        b"[1,5.0,5]",
+        b"[true,5,5]",
+        b"[1,5,-1]",
+        b"[1,5,6]",
         b"{}",
         b"\xff",
     ],
@@ -178,12 +183,12 @@ def test_a_position_alone_is_committed_where_it_moved_and_nothing_waits():
 def test_a_committed_state_that_is_not_of_this_version_stops(metadata):
     with pytest.raises(StateError, match=r"outbox, partition 3: .*committed state"):
         OutboxCopy(PIPELINE, 3, 1).restore(Commit(3, 5, metadata))
-    assert OutboxCopy(PIPELINE, 3, 1).restore(Commit(3, 5, b"[1,5]")) == 5
+    assert OutboxCopy(PIPELINE, 3, 1).restore(Commit(3, 5, b"[1,5,5]")) == 5
 
 
 def test_a_negative_position_stops():
     with pytest.raises(StateError):
-        OutboxCopy(PIPELINE, 0, 1).restore(Commit(0, -1, b"[1,-1]"))
+        OutboxCopy(PIPELINE, 0, 1).restore(Commit(0, -1, b"[1,-1,-1]"))
 
 
 @pytest.mark.parametrize("limit", [1, 250, 8 << 20])
@@ -373,7 +378,7 @@ ROLLUP_CALENDAR = calendar("UTC", QUARTER_MS, 0, 2030)
 )
 def test_what_does_not_belong_there_stops_it_naming_the_place(key, payload, match):
     copy = OutboxCopy(PIPELINE, 0, 8 << 20)
-    copy.restore(Commit(0, 30, b"[1,30]"))
+    copy.restore(Commit(0, 30, b"[1,30,30]"))
     copy.add(30, A, release(quarter(0), "a"))
     refuses(copy, StateError, rf"^outbox, partition 0, offset 31: {match}", 31, key, payload)
 
@@ -410,6 +415,18 @@ def test_a_second_payload_of_a_release_is_an_incident(committed):
     assert name == decode_release(second).release_id
     text = refuses(copy, ConflictError, rf"^outbox, partition 0, offset 2: .* {name.hex()}", 2, A, second)
     assert "incident" in text
+
+
+def test_a_successor_refuses_a_second_payload_of_what_was_copied_before_it():
+    """A restart after the refusal must not undo it: it reads the open windows again, and copies none of them again."""
+    log = [*window(0, "a"), release(quarter(1), "a", bits_of(1)), release(quarter(1), "b")]
+    (step,) = drain(copy_of(log))
+    successor = OutboxCopy(PIPELINE, 0, 8 << 20)
+    since = successor.restore(step.commit[0])
+    assert since == 2
+    add(successor, log[since:], since)
+    assert successor.step() is None and successor.checkpoint() is None
+    refuses(successor, ConflictError, "incident", len(log), A, release(quarter(1), "a", bits_of(2)))
 
 
 def test_a_second_payload_stops_what_is_held_too():
