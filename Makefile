@@ -9,7 +9,7 @@ demo: $(VENV)/.demo  ## count distinct aircraft in a month of flights, privately
 	$(BIN)/python examples/flights/demo.py
 
 test: $(VENV)/.test lint  ## everything CI runs
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 3 --dist worksteal -q
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
