@@ -183,6 +183,11 @@ class KafkaBackend:
     @contextlib.contextmanager
     def reader(self) -> Iterator[TopicReader]:
         reader = TopicLog(self.connection, self.names.topics)
+        # The broker answers a commit before its markers are in every partition; they are a moment later.
+        deadline = time.monotonic() + PATIENCE_S
+        for topic in self.names.topics.values():
+            while reader.ends(topic, [0, 1], stable=True) != reader.ends(topic, [0, 1], stable=False):
+                assert time.monotonic() < deadline, "a transaction stays open"
         yield reader
         reader.close()
 

@@ -28,7 +28,7 @@ def test_a_member_that_is_thrown_out_while_it_joins_is_told(kafka: str) -> None:
         # A third one asks to join; the first one does as well, and waits for the second, which says nothing.
         _until(lambda: third._consumer.group_metadata().state == MemberState.REBALANCING, third)
         _until(lambda: first._consumer.group_metadata().state == MemberState.REBALANCING, first)
-        assert first.commit(Step(commit=(Commit(held[0], 0, b""),)))
+        first.commit(Step(commit=(Commit(held[0], 0, b""),)))  # accepted or not, by how far the others are
         admin = link.admin()
         admin.remove_group_members(name, [MemberToRemove(member_id=before.member_id)])
         admin.close()

@@ -24,6 +24,7 @@ from support.kafka_model_process import MarkingCoins, Process, held
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, Event
 
 from sfm_stream.app import cluster as composition
+from sfm_stream.app import first_start
 from sfm_stream.config import Config, parse_config
 from sfm_stream.pipeline.partitioners import murmur2_partition
 from sfm_stream.pipeline.publish import MARKER_KEY
@@ -276,6 +277,7 @@ class _Stage:
         run_on(self, patch)
         patch.setattr(composition, "connection", lambda config: self.process().connection)
         patch.setattr(composition, "prepare", lambda config, link, create: "the input")
+        patch.setattr(first_start, "Event", lambda: SimpleNamespace(wait=lambda seconds: self.process().wait(seconds)))
         patch.setattr(transport, "os", SimpleNamespace(getpid=lambda: self.process().number))
 
 

@@ -51,6 +51,10 @@ class Ledger:
         self._entries: dict[int, dict[str, Entry]] = {}
         self._next: dict[int, int] = {}
 
+    def known(self, partition: int) -> dict[str, Entry]:
+        """What the last look at a partition showed."""
+        return self._entries.get(partition, {})
+
     def entries(self, partition: int, patience_s: float) -> dict[str, Entry]:
         """Worker to its last committed position in a partition, everything decided that was written before this call.
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Event
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -36,6 +37,7 @@ _MAX_BATCHES = 512
 _END_EVERY_S = 1.0
 """How often the end of partitions is asked for that bring nothing."""
 _LEDGER_PATIENCE_S = 0.5
+_TRIES, _PAUSE_S = 10, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,12 @@ class KafkaTransport:
         self._consumer: KafkaConsumer = connection.consumer(route.group)
         self._rebalance.consumer = self._consumer
         self._consumer.subscribe([route.source], listener=self._rebalance)
-        with connection.speaking():
-            # A leader of the group that has not heard of the topic yet would assign none of it, to anybody.
-            self._consumer.partitions_for_topic(route.source)
+        # A leader of the group that has not heard of the topic yet would assign none of it, to anybody.
+        _patiently(lambda: self._consumer.partitions_for_topic(route.source), connection)
         self._membership: Any = None
         self._waiting: set[int] = set()
         self._next: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
         self._ends: dict[int, tuple[int, int]] = {}
         self._ask_at = 0.0
         self._sequence = 0
@@ -112,7 +114,7 @@ class KafkaTransport:
             raise UsageError(f"partition {partition} is not assigned, so that nothing can be sought in it")
         place = self._place(partition)
         with self._connection.speaking():
-            first = self._log.starts(self._route.source, [partition])[partition]
+            first = self._starts[partition]  # as it was at the assignment; the cluster is not asked again
             if offset < first:
                 raise StateError(
                     f"topic {self._route.source}, partition {partition}: reading should go on at offset {offset}, the "
@@ -144,7 +146,7 @@ class KafkaTransport:
 
     def entries(self, partition: int) -> dict[str, Entry]:
         """Positions of every worker in a partition, as they were at the last look."""
-        return self._ledger.entries(partition, self._connection.transaction_ms / 1000 + 5)
+        return self._ledger.known(partition)
 
     @property
     def joined(self) -> bool:
@@ -175,6 +177,8 @@ class KafkaTransport:
         for partition in sorted(self._waiting):
             try:
                 entry = self._ledger.entries(partition, _LEDGER_PATIENCE_S).get(self._route.worker)
+                self._starts |= self._log.starts(self._route.source, [partition])
+                self._compare(partition, entry)
             except BrokerError as error:
                 _log.info("partition %d waits for its position: %s", partition, error)
                 continue
@@ -183,14 +187,9 @@ class KafkaTransport:
         return events
 
     def _take_up(self, partition: int, entry: Entry | None) -> Assigned:
-        with self._connection.speaking():
-            start = self._log.starts(self._route.source, [partition])[partition]
-        self._next[partition] = entry.commit.offset if entry is not None else start
-        self._compare(partition, entry)
-        if entry is None:
-            self.seek(partition, start)
-        else:
-            self.seek(partition, entry.commit.offset)
+        offset = self._starts[partition] if entry is None else entry.commit.offset
+        self._next[partition] = offset
+        self.seek(partition, offset)
         return Assigned(partition, None if entry is None else entry.commit)
 
     def _compare(self, partition: int, entry: Entry | None) -> None:
@@ -220,8 +219,12 @@ class KafkaTransport:
         missing = [partition for partition in self._next if partition not in self._ends]
         if missing and monotonic_s() >= self._ask_at:
             asked_ms = now_ms()
-            for partition, end in self._log.ends(self._route.source, missing, stable=False).items():
-                self._ends[partition] = (end, asked_ms)
+            try:
+                ends = self._log.ends(self._route.source, missing, stable=False)
+            except BrokerError as error:  # a broker is away; an idle partition can wait
+                _log.info("the ends of idle partitions are not known: %s", error)
+                ends = {}
+            self._ends |= {partition: (end, asked_ms) for partition, end in ends.items()}
             self._ask_at = monotonic_s() + _END_EVERY_S
         return events
 
@@ -255,6 +258,19 @@ class KafkaTransport:
 
     def _place(self, partition: int) -> TopicPartition:
         return TopicPartition(self._route.source, partition)
+
+
+def _patiently(ask: Callable[[], object], connection: Connection) -> None:
+    """Ask again where a broker is away: another one may know. Raises BrokerError in the end."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with connection.speaking():
+                ask()
+                return
+        except BrokerError:
+            if not left:
+                raise
+            Event().wait(_PAUSE_S)
 
 
 class _Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
