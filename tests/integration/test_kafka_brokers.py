@@ -37,6 +37,7 @@ def test_a_broker_that_goes_away_in_the_stream(kafka_three, tmp_path, what):
         started.append(Worker(run.config(), first=True))
         wait_until(lambda: begun(run), 90, started)
         started.append(Worker(run.config(), "rollup"))
+        wait_until(lambda: "assigned" in started[-1].said(), 60, started)
         for number in kafka_three.brokers:
             getattr(kafka_three, what)(number)
             time.sleep(6)

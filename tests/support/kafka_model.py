@@ -34,7 +34,7 @@ SOURCE, PIPELINE = "in", "model"
 START_MS = 1_767_225_600_000
 """2026-01-01T00:00:00Z."""
 SPAN_MS, GRACE_MS, MARGIN_MS = 5 * MINUTE_MS, 30_000, 1_000
-QUIET_TURNS = 1500
+QUIET_TURNS, PATIENCE_S = 1500, 60
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class World:
         self.seen: Counter[str] = Counter()
         self.suffered: Counter[str] = Counter()
         self.violation: BaseException | None = None
-        self.quiet = False
+        self.quiet = self.stuck = False
         self.restless = 0.1
         self.feed()
 
@@ -124,21 +124,25 @@ class World:
                 self.cluster.advance(self.rng.choice((0.05, 0.2, 0.5, 2.0)))
             self._drain()
         finally:
-            for process in self.processes:
+            for process in self.processes if not self.stuck else []:
                 process.dead = True
                 while not process.ended:
-                    process.baton.release()
-                    self.baton.acquire()
+                    self._give(process)
                 process.thread.join()
+
+    def _give(self, process: Process) -> None:
+        """The baton, until it comes back."""
+        process.baton.release()
+        if not self.baton.acquire(timeout=PATIENCE_S):
+            self.stuck = True
+            raise RuntimeError(f"process {process.number} waits for something that is not of this model")
 
     def _turn(self) -> None:
         for process in self.processes:
             process.stalled = max(0, process.stalled - 1)
         able = [process for process in self.processes if not process.stalled]
         if able:
-            process = self.rng.choice(able)
-            process.baton.release()
-            self.baton.acquire()
+            self._give(self.rng.choice(able))
         self.processes = [process for process in self.processes if not process.ended]
         if self.violation is not None:
             raise Violation(f"{type(self.violation).__name__}: {self.violation}") from self.violation
