@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sfm_stream.app.first_start import Names, first_start, names_of, other_epochs
 from sfm_stream.app.ingest import IngestWorker, require_epoch_start
@@ -22,6 +22,8 @@ from sfm_stream.sketch.codec import RollupRecord
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.topics import (
+    TopicFacts,
+    TopicRules,
     create_missing,
     create_plain,
     facts,
@@ -70,7 +72,7 @@ class RollupService(Service):
     """Also publishes, as they stand, spans that are late to become final."""
 
     deadline_ms: int = 0
-    expire_at: float = field(default=0.0)
+    expire_at: float = 0.0
 
     def tick(self, stopping: Callable[[], bool]) -> None:
         Service.tick(self, stopping)
@@ -90,11 +92,7 @@ def prepare(config: Config, link: Connection, *, create: bool) -> str:
     Raises ConfigError with everything that is wrong.
     """
     source, kafka = config.kafka.topic, config.kafka
-    rules = own_topics(config.settings.pipeline.id, kafka.outbox_retention)
-    found = facts(link, [source, *(rule.name for rule in rules)])
-    if source not in found:
-        raise ConfigError(f"kafka.topic: there is no topic {source}")
-    partitions = found[source].partitions
+    rules, found = _topics(config, link)
     missing = [rule.name for rule in rules if rule.name not in found]
     if missing and not create:
         raise ConfigError(
@@ -102,12 +100,10 @@ def prepare(config: Config, link: Connection, *, create: bool) -> str:
             "--first-start, which creates them"
         )
     if missing:
-        for name in create_missing(link, rules, partitions, kafka.replication):
+        for name in create_missing(link, rules, found[source].partitions, kafka.replication):
             _log.info("created topic %s", name)
         found |= facts(link, missing)
-    wrong = input_problems(found[source], kafka, config.settings.window) + problems(found, rules, partitions)
-    if wrong:
-        raise ConfigError(*wrong)
+    _require_right(config, rules, found)
     for line in input_warnings(found[source]):
         _log.warning(line)
     return f"{source}/{found[source].topic_id}"
@@ -126,15 +122,26 @@ def topic_log(config: Config) -> Iterator[TopicLog]:
 
 def missing_topics(config: Config) -> list[str]:
     """The pipeline's own topics that are not there yet. Raises ConfigError where one that is there is wrong."""
-    link, topic = connection(config), config.kafka.topic
-    rules = own_topics(config.settings.pipeline.id, config.kafka.outbox_retention)
-    found = facts(link, [topic, *(rule.name for rule in rules)])
-    if topic not in found:
-        raise ConfigError(f"kafka.topic: there is no topic {topic}")
-    wrong = input_problems(found[topic], config.kafka, config.settings.window)
-    if wrong := wrong + problems(found, rules, found[topic].partitions):
-        raise ConfigError(*wrong)
+    rules, found = _topics(config, connection(config))
+    _require_right(config, rules, found)
     return [rule.name for rule in rules if rule.name not in found]
+
+
+def _topics(config: Config, link: Connection) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:
+    """The rules of the pipeline's own topics, and what is there of them and of the input, which has to be."""
+    source = config.kafka.topic
+    rules = own_topics(config.settings.pipeline.id, config.kafka.outbox_retention)
+    found = facts(link, [source, *(rule.name for rule in rules)])
+    if source not in found:
+        raise ConfigError(f"kafka.topic: there is no topic {source}")
+    return rules, found
+
+
+def _require_right(config: Config, rules: Sequence[TopicRules], found: Mapping[str, TopicFacts]) -> None:
+    source = found[config.kafka.topic]
+    wrong = input_problems(source, config.kafka, config.settings.window) + problems(found, rules, source.partitions)
+    if wrong:
+        raise ConfigError(*wrong)
 
 
 def last_batches(config: Config, records: int) -> Iterator[RecordBatch]:

@@ -11,6 +11,8 @@ from sfm_stream.transport.base import Transport
 from sfm_stream.types import Step
 
 TRIES = 50
+CHECKPOINT_S = 5.0
+"""How often a loop commits how far replay may begin."""
 
 
 class Pipeline(Protocol):

@@ -16,14 +16,14 @@ from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.event_format import MAX_TIME_MS
-from sfm_stream.pipeline.state import decode_state, encode_state
+from sfm_stream.pipeline.state import decode_state, encode_state, first_state
 from sfm_stream.sketch.codec import CloseMarker, decode
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
 from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import FIRST
-from sfm_stream.types import NO_TIME, Commit, PartitionState, Record
+from sfm_stream.types import Commit, PartitionState, Record
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S = 60.0
@@ -139,17 +139,7 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
         plan = config.plan(len(partitions), start_ms)
         records = []
         for partition in partitions:
-            state = PartitionState(
-                fingerprint=plan.fingerprint,
-                partitions=plan.partitions,
-                source=source,
-                window_ms=plan.windows.size_ms,
-                start_ms=start_ms,
-                latest_ms=config.settings.event.latest or MAX_TIME_MS,
-                closed_through_ms=start_ms,
-                clock_ms=NO_TIME,
-                offset=offsets[partition],
-            )
+            state = first_state(plan, source, config.settings.event.latest or MAX_TIME_MS, offsets[partition])
             commit = Commit(partition, state.offset, encode_state(state))
             value = entry_value(commit, transactions.transactional_id + FIRST)
             records.append(Record(names.ledger, partition, entry_key(worker, partition), value, now_ms()))

@@ -22,7 +22,7 @@ from sfm_stream.pipeline.dead_letters import LETTERS_A_TRANSACTION, letters
 from sfm_stream.pipeline.extract import PythonExtractor
 from sfm_stream.pipeline.partitioners import Placement
 from sfm_stream.pipeline.plan import CountingPlan
-from sfm_stream.pipeline.state import decode_state, drawn_through_ms, require_continuation
+from sfm_stream.pipeline.state import decode_state, drawn_through_ms, first_state, require_continuation
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.base import Transport
@@ -164,17 +164,7 @@ class IngestWorker:
     def _begin(self, partition: _Partition, start_ms: int, offset: int) -> None:
         """First start of this epoch: its first window border is fixed now, and kept with every commit."""
         plan = self._plan(start_ms, partition.end_ms)
-        state = PartitionState(
-            fingerprint=plan.fingerprint,
-            partitions=plan.partitions,
-            source=self._source,
-            window_ms=plan.windows.size_ms,
-            start_ms=start_ms,
-            latest_ms=partition.latest_ms,
-            closed_through_ms=start_ms,
-            clock_ms=NO_TIME,
-            offset=offset,
-        )
+        state = first_state(plan, self._source, partition.latest_ms, offset)
         partition.counter = WindowCounter(plan, partition.number, state, partition.keys, self._coins)
 
     def _plan(self, start_ms: int, end_ms: int) -> CountingPlan:

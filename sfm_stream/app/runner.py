@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from sfm_stream.app.drive import CHECKPOINT_S
 from sfm_stream.app.ingest import IngestReport
 from sfm_stream.app.wiring import Embedded
 from sfm_stream.clock import monotonic_s, now_ms
-
-CHECKPOINT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import Protocol
 
+from sfm_stream.app.drive import CHECKPOINT_S
 from sfm_stream.clock import monotonic_s
 from sfm_stream.errors import SfmStreamError
 
-CHECKPOINT_S = 5.0
 _LOOK_S = 0.1
 
 

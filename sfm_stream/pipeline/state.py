@@ -10,7 +10,7 @@ from sfm_stream.errors import StateError
 from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.keys import encode_key
-from sfm_stream.types import Commit, PartitionState
+from sfm_stream.types import NO_TIME, Commit, PartitionState
 
 VERSION = 1
 
@@ -31,6 +31,22 @@ class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froze
 
 
 _DECODER = msgspec.json.Decoder(_Stored, strict=True)
+
+
+def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) -> PartitionState:
+    """Where an epoch begins in a partition that is read from this offset on: nothing is closed, no clock is known."""
+    start_ms = plan.windows.start_ms
+    return PartitionState(
+        fingerprint=plan.fingerprint,
+        partitions=plan.partitions,
+        source=source,
+        window_ms=plan.windows.size_ms,
+        start_ms=start_ms,
+        latest_ms=latest_ms,
+        closed_through_ms=start_ms,
+        clock_ms=NO_TIME,
+        offset=offset,
+    )
 
 
 def encode_state(state: PartitionState) -> bytes:

@@ -153,10 +153,6 @@ class KafkaTransport:
         """Whether this worker is a member of its group; it may be so without any partition."""
         return self._membership is not None
 
-    def position(self, partition: int) -> int:
-        """The offset that is read next, for measuring lag."""
-        return self._reached(partition)
-
     def ends(self) -> dict[int, int]:
         """High watermarks of the assigned partitions, of now."""
         return self._log.ends(self._route.source, sorted(self._next), stable=False)
@@ -213,7 +209,7 @@ class KafkaTransport:
         """InputEnd for each partition that is read to an end asked for before; asks anew now and then."""
         events: list[InputEvent] = []
         for partition, (end, asked_ms) in list(self._ends.items()):
-            if (reached := self._reached(partition)) >= end:
+            if (reached := self.position(partition)) >= end:
                 events.append(InputEnd(partition, False, asked_ms, reached))
                 del self._ends[partition]
         missing = [partition for partition in self._next if partition not in self._ends]
@@ -228,7 +224,7 @@ class KafkaTransport:
             self._ask_at = monotonic_s() + _END_EVERY_S
         return events
 
-    def _reached(self, partition: int) -> int:
+    def position(self, partition: int) -> int:
         """How far the partition is read: past control records too, which no batch shows."""
         position = self._consumer.position(self._place(partition), timeout_ms=1000)
         return int(position) if position is not None else self._next[partition]
