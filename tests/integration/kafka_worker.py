@@ -30,6 +30,7 @@ from sfm_stream.config import load_config
 from sfm_stream.types import SKETCHES
 
 CELLS, LAST = 64 * 24, 64
+LISTENS = "listens to signals"
 
 
 def die() -> None:
@@ -130,6 +131,7 @@ def main() -> None:
     config = load_config(path)
     plant(point, count)
     with Stop().listening() as stopping:
+        logging.info(LISTENS)
         services = []
         if "ingest" in roles:
             services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))

@@ -177,7 +177,8 @@ class Worker:
         self.process.wait(20)
 
     def stop(self, timeout_s: float = 20) -> int:
-        """Ask it to end; its exit code."""
+        """Ask it to end, once it listens to signals: before, one would end it at once. Its exit code."""
+        wait_until(lambda: not self.running or "listens to signals" in self.said(), 60, [self], 0.1)
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         try:
