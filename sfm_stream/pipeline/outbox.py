@@ -164,7 +164,7 @@ class OutboxCopy:
 
     def _chunk_of(self, records: tuple[Record, ...], position: int) -> _Chunk:
         open_from = (at for epoch in self._epochs.values() for _, _, at in islice(epoch.digests.values(), 1))
-        metadata = msgspec.json.encode(_Stored(VERSION, position, min(position, *open_from, position)))
+        metadata = msgspec.json.encode(_Stored(VERSION, position, min([position, *open_from])))
         return _Chunk(Step(records, (Commit(self._partition, position, metadata),)), len(records), position)
 
     def _judge(self, offset: int, key: bytes | None, payload: bytes | None) -> _Held:
