@@ -13,6 +13,7 @@
     │   └── BudgetError       the worst case of a configuration is above its own limit
     ├── EntropyError          the operating system gave no randomness; nothing was released
     ├── BrokerError           the cluster cannot be reached, refuses this client, or does not answer
+    │   └── BrokerAway        it does not answer now; asking again may help, and a running worker does
     ├── StateError            going on would lose, double or distort a release: the worker stops (fail closed)
     └── ConflictError         two different payloads for one release id: a privacy incident
 
@@ -93,6 +94,10 @@ class BrokerError(SfmStreamError):
     """The broker is away, refuses the credentials, or cannot do what is asked; nothing is lost by starting again."""
 
     exit_code = 7
+
+
+class BrokerAway(BrokerError):
+    """No answer now, or none in time: another broker, or the same one later, may give it."""
 
 
 class ConflictError(SfmStreamError):

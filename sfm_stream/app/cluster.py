@@ -62,6 +62,10 @@ class Service:
     def checkpoint(self) -> None:
         self.worker.checkpoint()
 
+    def restart(self) -> None:
+        """After a BrokerAway: nothing that was in hand is kept."""
+        self.transport.restart()
+
     def close(self) -> None:
         self.transport.close()
         self.log.close()

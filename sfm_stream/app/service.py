@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event, Thread
@@ -9,9 +10,12 @@ from typing import Protocol
 
 from sfm_stream.app.drive import CHECKPOINT_S
 from sfm_stream.clock import monotonic_s
-from sfm_stream.errors import SfmStreamError
+from sfm_stream.errors import BrokerAway, SfmStreamError
 
+_log = logging.getLogger(__name__)
 _LOOK_S = 0.1
+_PAUSE_S = 1.0
+"""Between a turn that a broker which is away has spoilt and the next."""
 
 
 class Worker(Protocol):
@@ -21,6 +25,7 @@ class Worker(Protocol):
 
     def tick(self, stopping: Callable[[], bool]) -> object: ...
     def checkpoint(self) -> None: ...
+    def restart(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -37,7 +42,7 @@ def serve(
 
     def run(worker: Worker) -> None:
         try:
-            _loop(worker, lambda: halt.is_set() or stopping(), beat)
+            _loop(worker, lambda: halt.is_set() or stopping(), beat, halt)
         except BaseException as error:
             failures.append(error)
         finally:
@@ -57,11 +62,16 @@ def serve(
         raise failures[0]
 
 
-def _loop(worker: Worker, stopping: Callable[[], bool], beat: Callable[[str], None]) -> None:
+def _loop(worker: Worker, stopping: Callable[[], bool], beat: Callable[[str], None], halt: Event) -> None:
     due = monotonic_s() + CHECKPOINT_S
     while not stopping():
-        worker.tick(stopping)
+        try:
+            worker.tick(stopping)
+            if monotonic_s() >= due:
+                worker.checkpoint()
+                due = monotonic_s() + CHECKPOINT_S
+        except BrokerAway as error:
+            _log.warning("%s goes on from what is committed, for a broker is away: %s", worker.name, error)
+            worker.restart()
+            halt.wait(_PAUSE_S)
         beat(worker.name)
-        if monotonic_s() >= due:
-            worker.checkpoint()
-            due = monotonic_s() + CHECKPOINT_S

@@ -21,8 +21,8 @@ from support.kafka_topics import make_topic, topic_name
 
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.producer import _dispose, _watched
+from sfm_stream.transport.kafka.rebalance import Rebalance
 from sfm_stream.transport.kafka.topic_log import TopicLog
-from sfm_stream.transport.kafka.transport import _Rebalance
 
 SCRIPTS, STEPS, PARTITIONS = 24, 14, 2
 PATIENCE_S = 20.0
@@ -44,7 +44,7 @@ class Side:
         self.group = f"{self.prefix}.group"
         self.make(self.prefix)
         self.member = self.connection.consumer(self.group)
-        listener = _Rebalance()
+        listener = Rebalance()
         listener.consumer = self.member
         self.member.subscribe([self.prefix], listener=listener)
         deadline = time.monotonic() + PATIENCE_S

@@ -51,6 +51,12 @@ def released(run: Run, until_ms: int = END_MS, partitions: int | None = None, ep
     return len(ends) == (partitions or run.partitions) and min(ends.values()) >= until_ms
 
 
+def begin(run: Run, started: list[Worker]) -> None:
+    """Start the first worker of an epoch; others would refuse to count before it has fixed where counting begins."""
+    started.append(Worker(run.config(), first=True))
+    wait_until(lambda: "begins at" in started[-1].said(), 60, started, 0.1)
+
+
 def finish(run: Run, started: list[Worker], **until: int) -> None:
     """Let what is running, or one more worker, bring the work to its end; stop it as an operator would."""
     if not any(worker.running for worker in started):
@@ -96,8 +102,7 @@ def test_without_the_outbox_the_same_deaths_show_a_second_draw(run, started):
 def test_kill_9_at_random_moments_of_three_workers_changes_nothing(run, started):
     rng = random.Random(4)
     run.produce(page_views(6000, MINUTES))
-    started.append(Worker(run.config(), first=True))
-    time.sleep(2)
+    begin(run, started)
     started += [Worker(run.config()) for _ in range(2)]
     for _ in range(8):
         time.sleep(rng.uniform(0.5, 2.5))
@@ -125,7 +130,7 @@ def test_a_worker_that_is_stopped_past_its_session_cannot_commit(run, started, p
 
 def test_joins_and_leaves(run, started):
     run.produce(page_views(6000, MINUTES))
-    started.append(Worker(run.config(), first=True))
+    begin(run, started)
     for step in range(4):
         time.sleep(1.5)
         started.append(Worker(run.config()))
@@ -173,8 +178,7 @@ def test_an_input_transaction_that_is_open_holds_its_windows_open(run, started):
             run.events[place].append(event)
         producer.flush()
         busy = {run.partition(event.page) for event in events}
-        started.append(Worker(run.config(), first=True))
-        wait_until(lambda: "begins at" in started[0].said(), 60, started)
+        begin(run, started)
         time.sleep(6)
         ends = closed_through(run.read("sketches"))
         assert not busy & ends.keys(), "a window was closed over an open transaction"
@@ -297,8 +301,7 @@ def test_a_backfill_of_windows_older_than_any_retention(kafka, tmp_path, started
 
 def test_a_stop_signal_ends_within_five_seconds_and_publishes_nothing_partial(run, started):
     run.produce(page_views(6000, MINUTES, pages=30))
-    started.append(Worker(run.config(), first=True))
-    wait_until(lambda: "begins at" in started[0].said(), 60, started)
+    begin(run, started)
     time.sleep(float(os.environ.get("SFM_STOP_AFTER_S", "2")))
     assert started[0].stop(timeout_s=5) == 0
     finish(run, started)

@@ -81,6 +81,22 @@ def patch() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
+@st.composite
+def schedules_without_an_answer(draw: st.DrawFn) -> Schedule:
+    """A transaction of unknown outcome, and then a coordinator that is away when it is asked."""
+    faults = {("end", draw(st.integers(1, 12))): "unknown"}
+    faults |= {("init", number): "error" for number in draw(st.sets(st.integers(2, 8), min_size=1, max_size=6))}
+    return Schedule(
+        seed=draw(st.integers(0, 1 << 32)),
+        partitions=draw(st.integers(1, 2)),
+        ingests=1,
+        publishers=1,
+        turns=60,
+        faults=faults,
+        events={},
+    )
+
+
 def check(schedule: Schedule) -> World:
     world = World(schedule)
     world.run()
@@ -92,8 +108,12 @@ TWICE = "committed twice|a marker from|a release behind|behind the close marker|
 STUCK = "not everything is published"
 
 
-def found(what: str, look: Callable[[Schedule], object] = check, focus: Focus | None = None) -> bool:
-    """Whether some schedule brings to light what this pattern says. focus: as of schedules()."""
+def found(
+    what: str,
+    look: Callable[[Schedule], object] = check,
+    source: st.SearchStrategy[Schedule] = schedules(),  # noqa: B008
+) -> bool:
+    """Whether some schedule of the source brings to light what this pattern says."""
 
     def fails(schedule: Schedule) -> bool:
         try:
@@ -103,7 +123,7 @@ def found(what: str, look: Callable[[Schedule], object] = check, focus: Focus | 
         return False
 
     try:
-        find(schedules(focus), fails, settings=FEW, random=random.Random(1))
+        find(source, fails, settings=FEW, random=random.Random(1))
     except NoSuchExample:
         return False
     return True
@@ -129,6 +149,20 @@ def test_every_release_is_public_once_in_one_form_and_whole() -> None:
         assert seen[what] >= share * seen["schedules"], seen
 
 
+def test_a_coordinator_that_is_away_after_an_unknown_outcome_is_asked_again() -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(FEW, max_examples=EXAMPLES // 5, phases=[Phase.generate, Phase.shrink])
+    @given(schedules_without_an_answer())
+    def explore(schedule: Schedule) -> None:
+        seen.update(check(schedule).suffered)
+        seen["schedules"] += 1
+
+    explore()
+    assert seen["went on"] >= 0.3 * seen["schedules"], seen
+    assert not seen["gave up"], seen
+
+
 def test_without_the_outbox_two_draws_of_a_release_can_be_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Names, "outbox", property(lambda names: names.sketches))
     patch.setattr(STAGE, "outbox_is_public", True)
@@ -144,7 +178,12 @@ def test_without_the_outbox_two_draws_of_a_release_can_be_read(patch: pytest.Mon
 
 def test_a_transaction_of_unknown_outcome_must_not_be_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KafkaTransport, "_settled", lambda self, *_: self._transactions.settle() is None)
-    assert found(TWICE, focus=("end", ["unknown"]))
+    assert found(TWICE, source=schedules(("end", ["unknown"])))
+
+
+def test_what_was_in_hand_must_not_be_kept_where_the_outcome_stays_unknown(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KafkaTransport, "restart", lambda self: None)
+    assert found(TWICE, source=schedules_without_an_answer())
 
 
 def test_a_successor_has_to_wait_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
@@ -155,7 +194,7 @@ def test_a_successor_has_to_wait_for_what_is_undecided(patch: pytest.MonkeyPatch
             return decided if begun else super().ends(topic, partitions, stable=stable)
 
     patch.setattr(composition, "TopicLog", Hasty)
-    assert found(TWICE, focus=("end", STALLS))
+    assert found(TWICE, source=schedules(("end", STALLS)))
 
 
 def test_records_have_to_be_in_the_log_before_the_offsets(patch: pytest.MonkeyPatch) -> None:
@@ -169,7 +208,7 @@ def test_records_have_to_be_in_the_log_before_the_offsets(patch: pytest.MonkeyPa
         sender.commit_transaction()
 
     patch.setattr(producer, "_perform", turned)
-    assert found(TWICE, focus=("produce", STALLS))
+    assert found(TWICE, source=schedules(("produce", STALLS)))
 
 
 def test_a_commit_has_to_carry_the_generation(patch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from support.fake_kafka import FakeConnection
 from support.kafka_runs import BUCKETS, LEVELS
 
 from sfm_stream.app import cluster as composition
-from sfm_stream.errors import BrokerError, SfmStreamError
+from sfm_stream.errors import BrokerAway, BrokerError, SfmStreamError
 
 T = TypeVar("T")
 WRITES = {"add", "produce", "offsets", "end"}
@@ -155,9 +155,14 @@ class Process:
             service = composition.open_publisher(world.config)
         try:
             while not self.leaving:
-                service.tick(lambda: False)
-                if world.rng.random() < 0.1:
-                    service.checkpoint()
+                try:
+                    service.tick(lambda: False)
+                    if world.rng.random() < 0.1:
+                        service.checkpoint()
+                except BrokerAway:
+                    world.suffered["went on"] += 1
+                    service.restart()
+                    self.wait(1)
                 self.switch()
         finally:
             world.suffered["restored"] += service.transport.restored

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.errors import KafkaError
 
-from sfm_stream.errors import BrokerError
+from sfm_stream.errors import BrokerAway, BrokerError
 from sfm_stream.transport.kafka.batches import give_batches
 from sfm_stream.transport.kafka.reach import client, explained, reaching
 
@@ -106,11 +106,13 @@ class Connection:
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
-        """Inside it an error of the client becomes a BrokerError of one clear line."""
+        """Inside it an error of the client becomes a BrokerError of one clear line, a BrokerAway where it may pass."""
         try:
             yield
         except (KafkaError, OSError) as error:
-            raise BrokerError(f"Kafka at {', '.join(self.bootstrap)}: {explained(error)}") from error
+            passing = isinstance(error, OSError) or bool(error.retriable)
+            kind = BrokerAway if passing else BrokerError
+            raise kind(f"Kafka at {', '.join(self.bootstrap)}: {explained(error)}") from error
 
     def _common(self) -> dict[str, Any]:
         return {

@@ -58,7 +58,7 @@ class Ledger:
     def entries(self, partition: int, patience_s: float) -> dict[str, Entry]:
         """Worker to its last committed position in a partition, everything decided that was written before this call.
 
-        Raises BrokerError where a transaction is still open after patience_s.
+        Raises BrokerAway where a transaction is still open after patience_s.
         """
         end = self._log.ends(self.topic, [partition], stable=False)[partition]
         known = self._entries.setdefault(partition, {})

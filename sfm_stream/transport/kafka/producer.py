@@ -13,7 +13,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from sfm_stream.errors import BrokerError
+from sfm_stream.errors import BrokerAway, BrokerError
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.types import Record
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class UnknownOutcome(BrokerError):
+class UnknownOutcome(BrokerAway):
     """A transaction failed at a step after which nobody here knows whether it is committed."""
 
 
@@ -56,16 +56,16 @@ class Transactions:
     def settle(self) -> KafkaProducer:
         """A new producer under the same id: whatever an earlier one left open is committed or aborted after this.
 
-        Raises BrokerError where the coordinator does not answer.
+        Raises BrokerAway where the coordinator does not answer, BrokerError where it refuses.
         """
         self._abandon()
         producer = self._connection.producer(self.transactional_id)
         try:
             with self._connection.speaking():
                 _watched(producer.init_transactions, self._patience_s)
-        except (BrokerError, TimeoutError) as error:
+        except BrokerError as error:
             _dispose(producer)
-            raise BrokerError(f"the coordinator of transactions {self.transactional_id} does not answer") from error
+            raise type(error)(f"transactions of {self.transactional_id} are not to be had: {error}") from error
         self._producer = producer
         return producer
 

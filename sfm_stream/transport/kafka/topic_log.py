@@ -10,7 +10,7 @@ from kafka.consumer import KafkaConsumer
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
 from sfm_stream.clock import monotonic_s
-from sfm_stream.errors import BrokerError
+from sfm_stream.errors import BrokerAway
 from sfm_stream.transport.kafka.batches import KafkaBatch
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.types import StoredRecord
@@ -88,7 +88,7 @@ class TopicLog:
     ) -> Iterator[KafkaBatch]:
         """Batches from `start` on until everything before `stop` is read.
 
-        Raises BrokerError where nothing comes for patience_s: a leader is missing, or a transaction stays open.
+        Raises BrokerAway where nothing comes for patience_s: a leader is missing, or a transaction stays open.
         """
         at, waited_since = start, monotonic_s()
         while at < stop:
@@ -97,7 +97,7 @@ class TopicLog:
             if reached > at:
                 at, waited_since = reached, monotonic_s()
             elif monotonic_s() - waited_since > patience_s:
-                raise BrokerError(
+                raise BrokerAway(
                     f"topic {topic}, partition {partition}: nothing can be read from offset {at} on, though it "
                     f"should reach {stop}; a broker is away, or a transaction is still open"
                 )

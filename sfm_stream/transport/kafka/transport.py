@@ -16,15 +16,15 @@ from threading import Event
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
-from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.structs import MemberState, OffsetAndMetadata
 
 from sfm_stream.clock import monotonic_s, now_ms
-from sfm_stream.errors import BrokerError, StateError, UsageError
+from sfm_stream.errors import BrokerAway, StateError, UsageError
 from sfm_stream.transport.base import InputEvent
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
 from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
+from sfm_stream.transport.kafka.rebalance import Rebalance
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.types import Assigned, InputEnd, Record, Revoked, Step
 
@@ -65,13 +65,14 @@ class KafkaTransport:
             raise StateError(f"topic {route.source} does not exist")
         instance = f"{socket.gethostname()}-{os.getpid()}-{now_ms()}"
         self._transactions = Transactions(connection, f"{route.group}-{instance}")
-        self._rebalance = _Rebalance()
+        self._rebalance = Rebalance()
         self._consumer: KafkaConsumer = connection.consumer(route.group)
         self._rebalance.consumer = self._consumer
         self._consumer.subscribe([route.source], listener=self._rebalance)
         # A leader of the group that has not heard of the topic yet would assign none of it, to anybody.
         _patiently(lambda: self._consumer.partitions_for_topic(route.source), connection)
         self._membership: Any = None
+        self._told: set[int] = set()
         self._waiting: set[int] = set()
         self._next: dict[int, int] = {}
         self._starts: dict[int, int] = {}
@@ -83,7 +84,8 @@ class KafkaTransport:
     @property
     def partitions(self) -> int:
         """Raises StateError where partitions were added since the start."""
-        found = self._consumer.partitions_for_topic(self._route.source)
+        with self._connection.speaking():
+            found = self._consumer.partitions_for_topic(self._route.source)
         if found is not None and len(found) != self._partitions:
             raise StateError(
                 f"topic {self._route.source} had {self._partitions} partitions and now has {len(found)}: keys may have "
@@ -92,7 +94,31 @@ class KafkaTransport:
         return self._partitions
 
     def poll(self) -> Sequence[InputEvent]:
-        """As in the protocol. Raises StateError where partitions were added or records are gone, BrokerError."""
+        """As in the protocol. Raises StateError where partitions were added or records are gone, BrokerError.
+
+        After an error what it found is lost: restart() makes it good.
+        """
+        events = self._found()
+        for event in events:
+            if isinstance(event, Assigned):
+                self._told.add(event.partition)
+            elif isinstance(event, Revoked):
+                self._told.discard(event.partition)
+        return events
+
+    def restart(self) -> None:
+        """Take up every partition anew at its committed position, once everything sent before is decided.
+
+        For after a BrokerAway: it leaves open what is committed, and perhaps what was read.
+        """
+        for partition in self._next:
+            if (place := self._place(partition)) in self._consumer.assignment():
+                self._consumer.pause(place)
+        self._waiting |= set(self._next)
+        self._next.clear()
+        self._ends.clear()
+
+    def _found(self) -> list[InputEvent]:
         with self._connection.speaking():
             found = self._consumer.poll(timeout_ms=POLL_MS, max_records=_MAX_BATCHES)
             membership = self._consumer.group_metadata()
@@ -126,7 +152,10 @@ class KafkaTransport:
         self._next[partition] = offset
 
     def commit(self, step: Step) -> bool:
-        """As in the protocol; False also where this worker is no member of the group any more."""
+        """As in the protocol; False also where this worker is no member of the group any more.
+
+        Raises BrokerAway where the outcome cannot be found out now; then restart() has to be called.
+        """
         if not step.publish and not step.commit:
             return True
         if self._membership is None:
@@ -159,15 +188,14 @@ class KafkaTransport:
 
     def _changes(self) -> list[InputEvent]:
         """What the rebalances of the last poll mean, in their order; positions are looked up here, not in them."""
-        events: list[InputEvent] = []
         for taken, partitions in self._rebalance.drain():
             for partition in partitions:
                 self._waiting.discard(partition)
-                if self._next.pop(partition, None) is not None:
-                    events.append(Revoked(partition))
+                self._next.pop(partition, None)
                 self._ends.pop(partition, None)
                 if taken:
                     self._waiting.add(partition)
+        events: list[InputEvent] = [Revoked(partition) for partition in sorted(self._told - set(self._next))]
         if events or self._waiting:
             _ = self.partitions
         for partition in sorted(self._waiting):
@@ -175,7 +203,7 @@ class KafkaTransport:
                 entry = self._ledger.entries(partition, _LEDGER_PATIENCE_S).get(self._route.worker)
                 self._starts |= self._log.starts(self._route.source, [partition])
                 self._compare(partition, entry)
-            except BrokerError as error:
+            except BrokerAway as error:
                 _log.info("partition %d waits for its position: %s", partition, error)
                 continue
             self._waiting.discard(partition)
@@ -217,7 +245,7 @@ class KafkaTransport:
             asked_ms = now_ms()
             try:
                 ends = self._log.ends(self._route.source, missing, stable=False)
-            except BrokerError as error:  # a broker is away; an idle partition can wait
+            except BrokerAway as error:  # an idle partition can wait
                 _log.info("the ends of idle partitions are not known: %s", error)
                 ends = {}
             self._ends |= {partition: (end, asked_ms) for partition, end in ends.items()}
@@ -226,7 +254,8 @@ class KafkaTransport:
 
     def position(self, partition: int) -> int:
         """How far the partition is read: past control records too, which no batch shows."""
-        position = self._consumer.position(self._place(partition), timeout_ms=1000)
+        with self._connection.speaking():
+            position = self._consumer.position(self._place(partition), timeout_ms=1000)
         return int(position) if position is not None else self._next[partition]
 
     def _records(self, step: Step, name: str) -> list[Record]:
@@ -257,39 +286,13 @@ class KafkaTransport:
 
 
 def _patiently(ask: Callable[[], object], connection: Connection) -> None:
-    """Ask again where a broker is away: another one may know. Raises BrokerError in the end."""
+    """Ask again where a broker is away: another one may know. Raises BrokerAway in the end."""
     for left in reversed(range(_TRIES)):
         try:
             with connection.speaking():
                 ask()
                 return
-        except BrokerError:
+        except BrokerAway:
             if not left:
                 raise
             Event().wait(_PAUSE_S)
-
-
-class _Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
-    """Notes what a rebalance brings. It runs on the client's own thread, where nothing may wait for the cluster."""
-
-    def __init__(self) -> None:
-        self.consumer: KafkaConsumer | None = None
-        self._changes: list[tuple[bool, list[int]]] = []
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        self._changes.append((False, sorted(place.partition for place in revoked)))
-
-    def on_partitions_lost(self, lost: Any) -> None:
-        self.on_partitions_revoked(lost)
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        assert self.consumer is not None
-        for place in assigned:
-            # Any position but one to be looked up: the right one is sought before the partition is resumed.
-            self.consumer.seek(place, 0)
-            self.consumer.pause(place)
-        self._changes.append((True, sorted(place.partition for place in assigned)))
-
-    def drain(self) -> list[tuple[bool, list[int]]]:
-        changes, self._changes = self._changes, []
-        return changes
