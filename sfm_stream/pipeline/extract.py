@@ -26,7 +26,6 @@ from sfm_stream.sketch.hashing import (
     INT64_MIN,
     XXH64,
     ItemHash,
-    cells_of,
     encode_item,
     hash_encoded,
     hash_items,
@@ -93,7 +92,7 @@ class PythonExtractor:
         for start in range(0, count, _BLOCK_RECORDS):
             stop = min(start + _BLOCK_RECORDS, count)
             self._fill(values[start:stop], arrival_ms[start:stop], filled.rows(start, stop), new_keys)
-        cells = cells_of(filled.hashes, self._shape)
+        cells = self._shape.place(filled.hashes)
         if filled.reasons.any():
             dropped = filled.reasons != Reason.OK
             cells[dropped] = 0

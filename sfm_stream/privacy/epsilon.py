@@ -11,7 +11,8 @@ from sfm_stream.sketch.bernoulli import WORD64, Word
 Epsilon: TypeAlias = int | float | Decimal
 
 MIN_EPSILON, MAX_EPSILON = Decimal(2) ** -10, Decimal(16)
-_DIGITS = 60
+DIGITS = 60
+"""Decimal places that quotients are computed to before they are rounded to the grid."""
 
 
 def parse_epsilon(value: object, name: str = "epsilon") -> Decimal:
@@ -35,13 +36,20 @@ def flip_threshold(epsilon: Epsilon, word: Word = WORD64) -> int:
     """
     number = parse_epsilon(epsilon)
     with localcontext() as context:
-        context.prec = _DIGITS
+        context.prec = DIGITS
         quotient = Decimal(1 << word.bits) / (number.exp() + 1)
         return int(quotient.to_integral_value(ROUND_FLOOR)) + 1
+
+
+def shared(epsilon: Epsilon, parts: int) -> Decimal:
+    """epsilon / parts, rounded down: what each of `parts` releases of one item may spend."""
+    with localcontext() as context:
+        context.prec, context.rounding = DIGITS, ROUND_FLOOR
+        return parse_epsilon(epsilon) / parts
 
 
 def epsilon_of(k: int) -> float:
     """ln((2^64 - k) / k): the realised epsilon of a release with flip threshold k."""
     with localcontext() as context:
-        context.prec = _DIGITS
+        context.prec = DIGITS
         return float((Decimal((1 << 64) - k) / Decimal(k)).ln())

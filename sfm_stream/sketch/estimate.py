@@ -14,6 +14,7 @@ from sfm_stream.errors import UsageError
 from sfm_stream.sketch import union
 from sfm_stream.sketch.intervals import normal_limits
 from sfm_stream.sketch.likelihood import Channel, maximise
+from sfm_stream.sketch.noisy import NoisyBitmap
 from sfm_stream.sketch.score import Inverted
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally
@@ -21,6 +22,10 @@ from sfm_stream.sketch.tally import Tally
 MIN_CONFIDENCE, MAX_CONFIDENCE = 0.68, 0.999
 FAINTEST = 1 << 40
 """A smaller k, of an epsilon above 16, is taken as this: it flips less than one cell of the largest sketch."""
+
+
+NOTHING = Inverted(0.0, 0.0, math.inf, 0.0, math.inf)
+"""What pure noise says."""
 
 
 class Status(StrEnum):
@@ -53,18 +58,18 @@ class Estimate:
     unclamped: float = 0.0
 
 
-def estimate(source: SfmSketch | Tally, *, confidence: float = 0.95) -> Estimate:
-    """The number of distinct items in a private sketch, or in the union of the windows of a tally.
+def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.95) -> Estimate:
+    """The number of distinct items in a private sketch or bitmap, or in the union of the windows of a tally.
 
     A pure function of the level histogram: the order of cells and releases does not matter. confidence: 0.68 .. 0.999,
     else UsageError.
     """
-    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
-        raise UsageError(f"confidence: {confidence} is outside {MIN_CONFIDENCE}..{MAX_CONFIDENCE}")
+    require_confidence(confidence)
+    if isinstance(source, NoisyBitmap):
+        return _of_bitmap(source, confidence)
     if 2 * source.k >= GRID:
-        return _judged(Inverted(0.0, 0.0, math.inf, 0.0, math.inf), confidence)
-    k = max(source.k, FAINTEST)
-    channel = Channel(k / GRID, k / GRID, (GRID - 2 * k) / GRID)
+        return _judged(NOTHING, confidence)
+    channel = channel_of(source.k)
     if isinstance(source, SfmSketch):
         found = maximise(source.shape, channel, source.ones(), confidence)
     elif source.releases == 1:
@@ -72,6 +77,37 @@ def estimate(source: SfmSketch | Tally, *, confidence: float = 0.95) -> Estimate
     else:
         found = union.solve(source.shape, channel, source.histogram(), confidence)
     return _judged(found, confidence)
+
+
+def channel_of(k: int) -> Channel:
+    """The channel of a sketch whose cells were flipped with probability k / 2^64."""
+    k = max(k, FAINTEST)
+    return Channel(k / GRID, k / GRID, (GRID - 2 * k) / GRID)
+
+
+def require_confidence(confidence: float) -> None:
+    """Raise UsageError for a confidence outside 0.68 .. 0.999."""
+    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
+        raise UsageError(f"confidence: {confidence} is outside {MIN_CONFIDENCE}..{MAX_CONFIDENCE}")
+
+
+def normal_estimate(unclamped: float, error: float, confidence: float) -> Estimate:
+    """A number >= 0 of which `unclamped` is a normal estimate with this standard error; infinite: it says nothing."""
+    if math.isinf(error):
+        return _judged(NOTHING, confidence)
+    value = max(unclamped, 0.0)
+    low, high = normal_limits(unclamped, error, confidence)
+    return _judged(Inverted(value, unclamped, error, min(low, value), max(high, value)), confidence)
+
+
+def _of_bitmap(source: NoisyBitmap, confidence: float) -> Estimate:
+    """Throws are counted, of which each item makes the same number."""
+    channel = source.mechanism.channel
+    if channel.gap == 0.0:
+        return _judged(NOTHING, confidence)
+    found, throws = maximise(source.layout, channel, source.ones(), confidence), source.layout.throws
+    values = (found.value, found.unclamped, found.standard_error, found.low, found.high)
+    return _judged(Inverted(*(value / throws for value in values)), confidence)
 
 
 def sum_disjoint(estimates: Iterable[Estimate]) -> Estimate:

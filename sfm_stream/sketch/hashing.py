@@ -1,4 +1,4 @@
-"""Items to cells. The only module that names the hash.
+"""Items to hashes. The only module that names the hash.
 
 Canonical encoding of an item, the same as Presto's: integers as 8-byte little-endian int64, floats as 8-byte
 little-endian IEEE 754 (one NaN, 0x7ff8000000000000; -0.0 and 0.0 differ), text as UTF-8, bytes as they are. No two
@@ -19,7 +19,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from sfm_stream.errors import ItemError
-from sfm_stream.sketch.shape import SketchShape
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 _INT64 = struct.Struct("<q")
@@ -96,14 +95,9 @@ def hash_items(items: Iterable[object] | NDArray[np.generic], item_hash: ItemHas
     return hash_encoded(map(encode_item, column), len(column), item_hash)
 
 
-def cells_of(hashes: NDArray[np.uint64], shape: SketchShape) -> NDArray[np.uint32]:
-    """Shape (n,): the one cell each hash lights. Bucket = top bits; level = trailing zeros, at most levels - 1."""
-    bucket = hashes >> np.uint64(64 - shape.bucket_bits)
-    guarded = hashes | np.uint64(1 << (64 - shape.bucket_bits))
-    lowest = guarded & (~guarded + np.uint64(1))
-    zeros = np.bitwise_count(lowest - np.uint64(1)).astype(np.uint64)
-    level = np.minimum(zeros, np.uint64(shape.levels - 1))
-    return ((level << np.uint64(shape.bucket_bits)) | bucket).astype(np.uint32)
+def rehash(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Shape (n,): xxHash64 of each hash as an 8-byte item, for sketches that want several hashes of one item."""
+    return _xxh64_of_words(hashes)
 
 
 def _words(column: NDArray[np.generic]) -> NDArray[np.uint64]:

@@ -46,12 +46,26 @@ def merge_tallies(tallies: Sequence[Tally], digits: Digits | None = None) -> Sfm
     if len(tallies) == 1 and first.releases == 1:
         return SfmSketch(first.shape, first.k, first.hash, _packed(first.counts.reshape(-1) > 0))
     merged_k = merged_threshold([tally.k for tally in tallies for _ in range(tally.releases)])
-    product = np.ones(first.shape.cells)
-    for tally in tallies:
-        powers = (-(tally.k / (GRID - tally.k))) ** np.arange(tally.releases + 1)
-        product *= powers[tally.counts.reshape(-1)]
-    ones = draw(first.shape.cells, _thresholds(product, merged_k), digits or _shake(tallies))
+    groups = [(tally.k, tally.releases, tally.counts.reshape(-1)) for tally in tallies]
+    ones = merged_ones(groups, merged_k, digits, [tally.digest() for tally in tallies])
     return SfmSketch(first.shape, merged_k, first.hash, _packed(ones))
+
+
+def merged_ones(
+    groups: Sequence[tuple[int, int, NDArray[np.integer]]],
+    merged_k: int,
+    digits: Digits | None,
+    digests: Sequence[bytes],
+) -> NDArray[np.bool_]:
+    """Shape (cells,): the merged bits. groups: (k, releases, how many of them show a one in each cell), one for each k.
+
+    digests: of the inputs, from which the coins follow where `digits` is None.
+    """
+    product = np.ones(len(groups[0][2]))
+    for k, releases, counts in groups:
+        powers = (-(k / (GRID - k))) ** np.arange(releases + 1)
+        product *= powers[counts]
+    return draw(len(product), _thresholds(product, merged_k), digits or _shake(digests))
 
 
 def merge_tally(tally: Tally) -> SfmSketch:
@@ -86,9 +100,9 @@ def _packed(ones: NDArray[np.bool_]) -> bytes:
     return np.packbits(ones, bitorder="little").tobytes()
 
 
-def _shake(tallies: Sequence[Tally]) -> Digits:
+def _shake(digests: Sequence[bytes]) -> Digits:
     """Digits from SHAKE-256 over the digests of the inputs: the same inputs, in any order, give the same digits."""
-    seed = b"".join(sorted(tally.digest() for tally in tallies))
+    seed = b"".join(sorted(digests))
     rounds = counting()
 
     def digits(wanted: int) -> NDArray[np.uint8]:

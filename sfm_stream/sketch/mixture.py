@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.sketch.occupancy import capacity
 from sfm_stream.sketch.overlap import SHARE, Overlaps
 from sfm_stream.sketch.shape import SketchShape
 
@@ -148,11 +147,11 @@ def maximise(shape: SketchShape, overlaps: Overlaps, histogram: NDArray[np.int64
     """
     for _ in range(_PASSES):
         found = _fitted(shape, _Data.near(shape, overlaps, histogram, start), overlaps, start)
-        n = min(max(found.n, start * 1e-3), capacity(shape))
+        n = min(max(found.n, start * 1e-3), shape.capacity)
         if _NEAR < n / start < 1.0 / _NEAR:
             break
         start = n
-    return Fitted(min(found.n, capacity(shape)), found.lit)
+    return Fitted(min(found.n, shape.capacity), found.lit)
 
 
 def occupied_mean(fitted: Fitted, shape: SketchShape, value_of_m: Array) -> Array:
@@ -165,7 +164,7 @@ def occupied_mean(fitted: Fitted, shape: SketchShape, value_of_m: Array) -> Arra
 def _fitted(shape: SketchShape, data: _Data, overlaps: Overlaps, start: float) -> Fitted:
     """The mean over the hypotheses, from `start` items, equally many of each kind."""
     kinds = overlaps.used.sum(axis=1, keepdims=True)
-    at, most = math.log(start), math.log(2.0 * capacity(shape))
+    at, most = math.log(start), math.log(2.0 * shape.capacity)
     point = _Point.at(data, overlaps, np.where(overlaps.used, at - np.log(kinds), 0.0))
     damping = np.full(len(kinds), 0.1)
     for step in range(_STEPS):

@@ -7,28 +7,23 @@ makes a sketch of few items far more accurate than its composite likelihood beli
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.layout import Layout
 
 Array = NDArray[np.float64]
 _TERMS = 4
-
-
-def capacity(shape: SketchShape) -> float:
-    """The n at which half an empty cell is expected on the last level and its twin: no larger n can be told apart."""
-    return math.log(4.0 * shape.buckets) / float(shape.rho[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occupancy:
     """Empty cells by level at each of several n. All arrays have shape (points, levels) unless said otherwise."""
 
-    buckets: int
+    sizes: Array
+    """Shape (levels,): cells of each level."""
     n: Array
     """Shape (points,)."""
     empty: Array
@@ -39,27 +34,27 @@ class Occupancy:
     """Shape (levels,): rho / (1 - rho)."""
 
     @classmethod
-    def at(cls, shape: SketchShape, n: Array) -> Occupancy:
+    def at(cls, layout: Layout, n: Array) -> Occupancy:
         """n: shape (points,), each >= 0 and finite."""
-        log_gamma = np.log1p(-shape.rho)
+        log_gamma = np.log1p(-layout.rho)
         empty = np.exp(n[:, None] * log_gamma)
-        return cls(shape.buckets, n, empty, empty * log_gamma, shape.rho / (1.0 - shape.rho))
+        return cls(layout.sizes, n, empty, empty * log_gamma, layout.rho / (1.0 - layout.rho))
 
     def variance_of(self, weights: Array, cell_variance: Array) -> Array:
         """Shape (points,): variance of sum over levels of weights * (sum over the level's cells of z).
 
         z has mean 1 in an empty cell and 0 in another, is independent between cells given which are empty, and has
         variance cell_variance in a cell of the level. The covariances are those of the empty cells,
-        B^2 [(1 - rho_j - rho_l)^n - gamma_j^n gamma_l^n] and, within a level, with B (B - 1) for B^2; both equal
+        B_j B_l [(1 - rho_j - rho_l)^n - gamma_j^n gamma_l^n] and, within a level, with B (B - 1) for B^2; both equal
         gamma_j^n gamma_l^n [(1 - odds_j odds_l)^n - 1], whose binomial series has one rank-one term for each power.
         The series stops after 4 terms: the error is below 1e-6 of the whole wherever gamma^n is not negligible.
         """
-        own = self.buckets * np.sum(weights**2 * cell_variance, axis=1)
+        own = (weights**2 * cell_variance) @ self.sizes
         signed = weights * self.empty
         shared = np.zeros_like(own)
         coefficient = np.ones_like(own)
         for power in range(1, _TERMS + 1):
             coefficient = coefficient * (power - 1 - self.n) / power
-            shared += coefficient * np.sum(signed * self.odds**power, axis=1) ** 2
-        within = np.sum(signed**2 * np.expm1(self.n[:, None] * np.log1p(-(self.odds**2))), axis=1)
-        return np.asarray(own + self.buckets**2 * shared - self.buckets * within)
+            shared += coefficient * (signed @ (self.sizes * self.odds**power)) ** 2
+        within = (signed**2 * np.expm1(self.n[:, None] * np.log1p(-(self.odds**2)))) @ self.sizes
+        return np.asarray(own + shared - within)

@@ -3,7 +3,7 @@
 The data are sums Z_j over each level's cells of an unbiased signal z: E z = 1 in an empty cell and 0 in a lit one.
 With v_j(n) the variance of z in a cell of level j, the score
 
-    U(n) = sum_j w_j(n) (Z_j - B gamma_j^n),    w_j = gamma_j^n ln gamma_j / v_j    (negative: more ones, larger U)
+    U(n) = sum_j w_j(n) (Z_j - B_j gamma_j^n),    w_j = gamma_j^n ln gamma_j / v_j    (negative: more ones, larger U)
 
 has mean 0 and a variance in closed form at the true n (occupancy.py), for every n and without asymptotics. The interval
 collects the n whose score is not too far from 0 (intervals.py): no curvature and no expansion around the estimate. For
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.sketch.intervals import Acceptance
-from sfm_stream.sketch.occupancy import Occupancy, capacity
-from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.occupancy import Occupancy
 
 Array = NDArray[np.float64]
 _STEP = 1 / 24
@@ -32,7 +32,7 @@ _TINY = 1e-9
 class Signal:
     """How z varies: in an empty cell (mean 1) and, on average over the level, in a lit one (mean 0)."""
 
-    shape: SketchShape
+    layout: Layout
     empty: float
     """Variance in an empty cell, > 0."""
     lit: Array
@@ -40,12 +40,12 @@ class Signal:
 
     @property
     def noise_floor(self) -> float:
-        """Standard error of the estimate at n = 0: [B sum_j rho_j^2 / (empty - 1)]^-1/2."""
-        return math.sqrt(self.empty / (self.shape.buckets * float(np.sum(self.shape.rho**2))))
+        """Standard error of the estimate at n = 0: [sum_j B_j rho_j^2 / empty]^-1/2."""
+        return math.sqrt(self.empty / float(self.layout.sizes @ self.layout.rho**2))
 
     def grid(self) -> Array:
         """Shape (points,): 0 .. capacity, even steps of 1/24 of the noise floor near 0 and of 1/24 of n far from it."""
-        largest = capacity(self.shape)
+        largest = self.layout.capacity
         scale = min(max(self.noise_floor, 0.5), largest)
         reach = math.log1p(largest / scale)
         return scale * np.expm1(np.linspace(0.0, reach, math.ceil(reach / _STEP) + 1))
@@ -59,7 +59,7 @@ class Scores:
     weights: Array
     """Shape (points, levels), <= 0: of Z_j, divided by the standard deviation of the score."""
     offset: Array
-    """sum_j weights_j B gamma_j^n."""
+    """sum_j weights_j B_j gamma_j^n."""
     spread: Array
     """The standard deviation of U at a true n."""
     distance: Array
@@ -70,17 +70,17 @@ class Scores:
     @classmethod
     def at(cls, signal: Signal, n: Array) -> Scores:
         """n: shape (points,), ascending from 0 to at most the capacity."""
-        buckets = signal.shape.buckets
-        cells = Occupancy.at(signal.shape, n)
+        sizes = signal.layout.sizes
+        cells = Occupancy.at(signal.layout, n)
         lit = 1.0 - cells.empty
         variance = cells.empty * signal.empty + lit * signal.lit + lit * cells.empty
         raw = cells.slope / variance
-        information = buckets * np.sum(raw * cells.slope, axis=1)
+        information = (raw * cells.slope) @ sizes
         # The floor is for a handful of items without noise, where the score is all but certain.
         spread = np.sqrt(np.maximum(cells.variance_of(raw, variance), _TINY * information))
         weights = raw / spread[:, None]
-        offset = buckets * np.sum(weights * cells.empty, axis=1)
-        distance = np.maximum(offset - buckets * np.sum(weights, axis=1), 0.0)
+        offset = (weights * cells.empty) @ sizes
+        distance = np.maximum(offset - weights @ sizes, 0.0)
         return cls(n, weights, offset, spread, distance, spread / information)
 
     def of(self, sums: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,6 +55,14 @@ class SketchShape:
         """Length of the packed bitmap in bytes; each level is a whole number of bytes."""
         return self.cells // 8
 
+    throws = 1
+    """One item lights one cell."""
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """Shape (levels,): cells of each level."""
+        return constant(np.full(self.levels, float(self.buckets)))
+
     @cached_property
     def rho(self) -> NDArray[np.float64]:
         """Shape (levels,): probability that one item falls into one given cell of the level.
@@ -61,6 +70,24 @@ class SketchShape:
         2^-min(j, P-1) / B for j = 1..P (paper, section "Cardinality Estimation"); B times their sum is 1.
         """
         j = np.minimum(np.arange(1, self.levels + 1), self.levels - 1)
-        rho = np.exp2(-j.astype(np.float64)) / self.buckets
-        rho.setflags(write=False)
-        return rho
+        return constant(np.exp2(-j.astype(np.float64)) / self.buckets)
+
+    @property
+    def capacity(self) -> float:
+        """The n at which the last level and its twin should hold half an empty cell: no larger n can be told apart."""
+        return math.log(4.0 * self.buckets) / float(self.rho[-1])
+
+    def place(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+        """Shape (n,): the one cell each hash lights. Bucket = top bits; level = trailing zeros, at most levels - 1."""
+        bucket = hashes >> np.uint64(64 - self.bucket_bits)
+        guarded = hashes | np.uint64(1 << (64 - self.bucket_bits))
+        lowest = guarded & (~guarded + np.uint64(1))
+        zeros = np.bitwise_count(lowest - np.uint64(1)).astype(np.uint64)
+        level = np.minimum(zeros, np.uint64(self.levels - 1))
+        return ((level << np.uint64(self.bucket_bits)) | bucket).astype(np.uint32)
+
+
+def constant(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same array, read-only from now on."""
+    values.setflags(write=False)
+    return values

@@ -16,7 +16,7 @@ from reference.naive_extract import Meaning, Rules, meaning
 from sfm_stream.pipeline.event_format import parse_path
 from sfm_stream.pipeline.extract import EventFormat, PythonExtractor
 from sfm_stream.pipeline.json_lines import PlainRows
-from sfm_stream.sketch.hashing import cells_of, hash_items
+from sfm_stream.sketch.hashing import hash_items
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, Reason
 from sfm_stream.windows.keys import KeyTable
@@ -185,7 +185,7 @@ def expected(form: EventFormat, batch: MemoryBatch, declared: frozenset[object] 
     rows = []
     for record, arrival_ms in zip(batch.records, batch.arrival_ms or [-1] * batch.count, strict=True):
         row = meaning(record, rules(form, declared), arrival_ms)
-        cell = cells_of(hash_items([row.item]), SHAPE)[0] if row.reason == "OK" else 0
+        cell = SHAPE.place(hash_items([row.item]))[0] if row.reason == "OK" else 0
         rows.append(Meaning(row.reason, row.event_ms, row.key, cell))
     return rows
 

@@ -11,7 +11,7 @@ from reference.memory_batch import MemoryBatch
 
 from sfm_stream.errors import UsageError
 from sfm_stream.pipeline.extract import EventFormat, PythonExtractor
-from sfm_stream.sketch.hashing import XXH64, cells_of, hash_items, keyed_blake2b
+from sfm_stream.sketch.hashing import XXH64, hash_items, keyed_blake2b
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, Reason
 from sfm_stream.windows.keys import KeyTable
@@ -135,7 +135,7 @@ def columns(
 
 
 def cells(*items: object) -> list[int]:
-    return cells_of(hash_items(items), SHAPE).tolist()
+    return SHAPE.place(hash_items(items)).tolist()
 
 
 def record(page: object = '"/a"', user: object = '"u"', at: object = AT_MS) -> bytes:
@@ -205,8 +205,8 @@ def test_another_hash() -> None:
     for users in (["a", "b"], [1, 2], ["a", 1]):
         records: list[bytes | None] = [record(user=f'"{u}"' if isinstance(u, str) else u) for u in users]
         seen = PythonExtractor(form(), SHAPE, other, keys=KeyTable()).columns([MemoryBatch(records)])
-        assert seen.cells.tolist() == cells_of(hash_items(users, other), SHAPE).tolist()
-        assert seen.cells.tolist() != cells_of(hash_items(users, XXH64), SHAPE).tolist()
+        assert seen.cells.tolist() == SHAPE.place(hash_items(users, other)).tolist()
+        assert seen.cells.tolist() != SHAPE.place(hash_items(users, XXH64)).tolist()
 
 
 def test_keys_of_no_one_and_several_fields() -> None:

@@ -14,7 +14,7 @@ from sfm_stream.sketch import moment
 from sfm_stream.sketch.intervals import Acceptance, normal_limits
 from sfm_stream.sketch.kernel import MAX_SUPPORT, kernel
 from sfm_stream.sketch.likelihood import Channel, maximise, standard_errors
-from sfm_stream.sketch.occupancy import Occupancy, capacity
+from sfm_stream.sketch.occupancy import Occupancy
 from sfm_stream.sketch.shape import SketchShape
 
 BIG = SketchShape(4096, 24)
@@ -34,11 +34,11 @@ def channel_of(epsilon):
 @settings(max_examples=25, deadline=None)
 def test_the_value_is_the_global_maximum_of_the_composite_likelihood(size, epsilon, seed, where):
     shape, channel = SketchShape(*size), channel_of(epsilon)
-    n = math.expm1(where * math.log1p(capacity(shape) / 10))
+    n = math.expm1(where * math.log1p(shape.capacity / 10))
     lit = 1 - channel.q - channel.gap * (1 - shape.rho) ** n
     ones = np.random.default_rng(seed).binomial(shape.buckets, lit)
     found = maximise(shape, channel, ones, 0.95).value
-    best = oracle.maximum(*size, channel.q, ones.tolist(), capacity(shape))
+    best = oracle.maximum(*size, channel.q, ones.tolist(), shape.capacity)
     reached = oracle.log_likelihood(*size, channel.q, ones.tolist(), found)
     # Two maxima of equal height may swap; otherwise the height of the maximum is met to 1e-4, a hundredth of an error.
     assert reached >= oracle.log_likelihood(*size, channel.q, ones.tolist(), best) - 1e-4

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfm_stream.errors import IncompatibleError, UsageError
-from sfm_stream.sketch.hashing import cells_of, hash_items, keyed_blake2b
+from sfm_stream.sketch.hashing import hash_items, keyed_blake2b
 from sfm_stream.sketch.pcsa import PcsaSketch
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
@@ -32,7 +32,7 @@ def test_a_new_sketch_is_empty():
 
 
 def test_adding_lights_the_cell_of_the_item():
-    (cell,) = cells_of(hash_items(["a"]), SHAPE).tolist()
+    (cell,) = SHAPE.place(hash_items(["a"])).tolist()
     assert np.flatnonzero(np.unpackbits(raw("a").bits, bitorder="little")).tolist() == [cell]
 
 
@@ -64,7 +64,7 @@ def test_or_is_the_union():
 
 
 def test_of_cells_and_of_bits_build_the_same_sketch():
-    cells = cells_of(hash_items([1, 2, 3]), SHAPE)
+    cells = SHAPE.place(hash_items([1, 2, 3]))
     assert content(PcsaSketch.of_cells(SHAPE, cells)) == content(raw(1, 2, 3))
     source = raw(1, 2, 3).bits.copy()
     built = PcsaSketch.of_bits(SHAPE, source)

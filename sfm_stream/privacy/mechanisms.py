@@ -1,0 +1,47 @@
+"""The mechanisms that the paper defines and compares, each for a stated epsilon that rounding never exceeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from typing import TypeAlias
+
+from sfm_stream.privacy.epsilon import DIGITS, Epsilon, flip_threshold, parse_epsilon
+from sfm_stream.sketch.mechanism import Mechanism
+from sfm_stream.sketch.sfm import GRID
+
+Kind: TypeAlias = Callable[[Epsilon], Mechanism]
+
+
+def symmetric(epsilon: Epsilon) -> Mechanism:
+    """M_sym: q = 1/(e^epsilon + 1), p = 1 - q (paper, def. sym-rr). The one that releases use."""
+    k = flip_threshold(epsilon)
+    return Mechanism(GRID - k, k)
+
+
+def xor(epsilon: Epsilon) -> Mechanism:
+    """M_xor: p = 1/2, q = 1/(2 e^epsilon) (paper, def. xor-rr).
+
+    Two of them merge without coins, and an estimate has up to four times the variance.
+    """
+    number = parse_epsilon(epsilon)
+    with localcontext() as context:
+        context.prec = DIGITS
+        return _half(Decimal(GRID // 2) / number.exp())
+
+
+def pagh_stausholm(epsilon: Epsilon) -> Mechanism:
+    """M_PS: p = 1/2, q = 1/(2 + epsilon), as Pagh and Stausholm prescribe (paper, cor. equivalent-eps).
+
+    The same mechanism as xor(ln(1 + epsilon / 2)): it flips more than its epsilon asks for.
+    """
+    number = parse_epsilon(epsilon)
+    with localcontext() as context:
+        context.prec = DIGITS
+        return _half(Decimal(GRID) / (2 + number))
+
+
+def _half(q: Decimal) -> Mechanism:
+    """p = 1/2, and q rounded up: p/q decides epsilon, since (1 - q)/(1 - p) = 2 - 2q <= 1/(2q) = p/q."""
+    floor = q.to_integral_value(ROUND_FLOOR)
+    return Mechanism(GRID // 2, int(floor) + (floor != q))

@@ -1,0 +1,72 @@
+"""A raw bitmap over any layout: secret, in memory only. PcsaSketch (pcsa.py) is the one that streams are counted in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import IncompatibleError, UsageError
+from sfm_stream.sketch.hashing import XXH64, ItemHash, hash_items
+from sfm_stream.sketch.layout import Layout
+
+
+class RawBitmap:
+    """The cells that a set of items lights.
+
+    It reveals who is in it, so it cannot be pickled, copied to text or compared. `sfm_stream.privacy.flip` turns it
+    into a public one; no other way out exists.
+    """
+
+    __slots__ = ("_bits", "hash", "layout")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, layout: Layout, item_hash: ItemHash = XXH64) -> None:
+        self.layout = layout
+        self.hash = item_hash
+        self._bits: NDArray[np.uint8] = np.zeros(layout.nbytes, np.uint8)
+
+    def add(self, items: Iterable[object] | NDArray[np.generic]) -> Self:
+        """Add a column of items; returns self. Raises ItemError and adds nothing if one has no canonical encoding."""
+        cells = self.layout.place(hash_items(items, self.hash))
+        np.bitwise_or.at(self._bits, cells >> np.uint32(3), (np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8)))
+        return self
+
+    def __ior__(self, other: RawBitmap) -> Self:
+        """The union with another raw one, in place. A raw and a private bitmap can never be combined."""
+        if not isinstance(other, RawBitmap):
+            return NotImplemented
+        if (self.layout, self.hash.name) != (other.layout, other.hash.name):
+            raise IncompatibleError(
+                f"raw sketches differ: {self.layout} {self.hash.name} against {other.layout} {other.hash.name}"
+            )
+        self._bits |= other._bits
+        return self
+
+    def _fill(self, bits: NDArray[np.uint8]) -> Self:
+        if bits.shape != self._bits.shape:
+            raise UsageError(f"bits: {bits.shape} bytes where {self.layout} has {self.layout.nbytes}")
+        self._bits[:] = bits
+        return self
+
+    @property
+    def bits(self) -> NDArray[np.uint8]:
+        """Read-only view of the packed bitmap, shape (layout.nbytes,). SECRET."""
+        view = self._bits.view()
+        view.setflags(write=False)
+        return view
+
+    def popcount(self) -> int:
+        """Number of lit cells; one item changes it by at most layout.throws. SECRET."""
+        return int(np.bitwise_count(self._bits).sum())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.layout} {self.hash.name}, content withheld>"
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise TypeError("raw sketches are secret and do not compare")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("raw sketches are secret: they are neither pickled nor copied")

@@ -1,0 +1,43 @@
+"""How bits become noisy, as exact integers: the paper's F_{p,q} on a grid of 2^-64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sfm_stream.errors import UsageError
+from sfm_stream.sketch.likelihood import Channel
+from sfm_stream.sketch.sfm import GRID
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """Randomized response: Pr(one | cell lit) = lit / 2^64 and Pr(one | cell empty) = empty / 2^64.
+
+    0 < empty <= lit < 2^64, else UsageError.
+    The classical one has lit = 2^64 - empty (paper, def. sym-rr). privacy/mechanisms.py makes them from an epsilon.
+    """
+
+    lit: int
+    empty: int
+
+    def __post_init__(self) -> None:
+        if type(self.lit) is not int or type(self.empty) is not int:
+            raise UsageError("a mechanism has two integer thresholds")
+        if not 0 < self.empty <= self.lit < GRID:
+            raise UsageError(f"thresholds {self.lit} and {self.empty} are not in 0 < empty <= lit < 2^64")
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether ones and zeros are flipped alike, which is what negation and the randomized merge ask for."""
+        return self.lit + self.empty == GRID
+
+    @property
+    def channel(self) -> Channel:
+        """The same as floats, for estimates."""
+        return Channel((GRID - self.lit) / GRID, self.empty / GRID, (self.lit - self.empty) / GRID)
+
+    @property
+    def epsilon(self) -> float:
+        """ln max(p/q, (1-q)/(1-p)), of a bit (paper, thm. dp-bit-flip). Of a merge it only measures noise."""
+        return math.log(max(self.lit / self.empty, (GRID - self.empty) / (GRID - self.lit)))
