@@ -5,8 +5,9 @@
 ROLES: ingest, publish, rollup, joined by commas; bare is an ingest that publishes its draws at once, without the
 outbox. Its coins flip nothing but the last level of a sketch, which no item of a test reaches: there they are fair, so
 that counts can be compared cell by cell, and two draws of one release are told apart. POINT, in the COUNT-th
-transaction of this process: draw (coins were drawn), first-send, sent, offsets (they are accepted), committing (the
-commit is sent and its answer not awaited), committed; never. With stop- before it, SIGSTOP instead of SIGKILL.
+transaction of this process: draw (coins were drawn), first-send, sent, offsets (they are accepted), ready (all but the
+commit is sent), committing (the commit is sent and its answer not awaited), committed; never. With stop- before it,
+SIGSTOP instead of SIGKILL.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from sfm_stream.types import SKETCHES
 
 CELLS, LAST = 64 * 24, 64
 LISTENS = "listens to signals"
+READY = "ready to commit "
 
 
 def die() -> None:
@@ -105,6 +107,9 @@ def plant(point: str, count: int) -> None:
             end()
 
     def dying_commit(self):
+        if at(self, "ready"):
+            logging.info("%s%s", READY, self.config["transactional_id"])
+            end()
         if at(self, "committing"):
             threading.Timer(0.004, end).start()
         commit(self)

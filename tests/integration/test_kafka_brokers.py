@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
+from integration.kafka_worker import READY
 from kafka.errors import KafkaError
 from support.kafka_oracle import judge
 from support.kafka_runs import MINUTE_MS, START_MS, Run, Worker, closed_through, page_views, wait_until, workers
+from support.kafka_topics import coordinator
 
 pytestmark = pytest.mark.kafka
 MINUTES = 20
@@ -47,6 +50,32 @@ def test_a_broker_that_goes_away_in_the_stream(kafka_three, tmp_path, what):
         for worker in started:
             assert worker.running, worker.said()
             assert worker.stop() == 0, worker.said()
+    judge(run).require()
+
+
+@pytest.mark.parametrize("worker_dies", [True, False])
+def test_a_coordinator_that_is_stopped_while_it_is_asked_to_commit(kafka_three, tmp_path, worker_dies):
+    """It finds the request when it goes on, perhaps of a worker that is dead by then: nobody knows the outcome."""
+    run = Run(kafka_three.bootstrap, tmp_path, settings={"replication": 3, "session": "6s", "transaction": "10s"})
+    run.produce(page_views(8_000, MINUTES, pages=50))
+    with workers() as started:
+        worker = Worker(run.config(), point="stop-ready", count=6, first=True)
+        started.append(worker)
+        wait_until(lambda: worker.stopped, 90, started, 0.05)
+        asked = coordinator(kafka_three.bootstrap, worker.said().rpartition(READY)[2].split()[0])
+        kafka_three.pause(asked)
+        worker.signal(signal.SIGCONT)
+        time.sleep(1.5)  # the request to commit is on its way to a broker that does not read it
+        if worker_dies:
+            worker.kill()
+            started.append(Worker(run.config()))
+            time.sleep(1)
+        else:
+            time.sleep(8)
+        kafka_three.resume(asked)
+        wait_until(lambda: released(run), 180, started)
+        assert started[-1].running, started[-1].said()
+        assert started[-1].stop() == 0, started[-1].said()
     judge(run).require()
 
 

@@ -168,6 +168,11 @@ class Worker:
     def running(self) -> bool:
         return self.process.poll() is None
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it is held by SIGSTOP."""
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
     def signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             self.process.send_signal(number)

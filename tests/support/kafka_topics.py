@@ -100,3 +100,16 @@ def unready(bootstrap: str, brokers: set[int]) -> str:
                 if behind := (brokers & set(part["replica_nodes"])) - set(part["isr_nodes"]):
                     return f"{topic['name']} {part['partition_index']}: behind on {sorted(behind)}"
     return ""
+
+
+def coordinator(bootstrap: str, transactional_id: str) -> int:
+    """The broker that coordinates the transactions of this id: the leader of the partition of its log that Java's
+    String.hashCode chooses."""
+    code = 0
+    for letter in transactional_id:
+        code = (31 * code + ord(letter)) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code >> 31 else code
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        [found] = admin.describe_topics(["__transaction_state"])
+    leaders = {place["partition_index"]: place["leader_id"] for place in found["partitions"]}
+    return leaders[abs(signed) % len(leaders)]
