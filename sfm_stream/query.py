@@ -11,6 +11,7 @@ from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode, 
 from sfm_stream.sketch.estimate import Estimate, Status, estimate
 from sfm_stream.sketch.keys import decode_key
 from sfm_stream.sketch.merge import merge_tallies
+from sfm_stream.sketch.records import release_id
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.transport.base import TopicReader
 from sfm_stream.types import ROLLUPS, SKETCHES, KeyPart, Window
@@ -57,11 +58,8 @@ def rollup_rows(
 ) -> Iterator[Row]:
     """A row for each quarter, hour or day inside the span: of several published revisions the last one."""
     newest: dict[tuple[Window, bytes, int, int], RollupRecord] = {}
-    for stored in reader.read(ROLLUPS):
-        record = decode(stored.value)
-        if not isinstance(record, RollupRecord) or record.pipeline != pipeline or record.grain != grain:
-            continue
-        if not _inside(record.window, span) or (keys is not None and record.key not in keys):
+    for record in _rollups(reader, pipeline, span, keys):
+        if record.grain != grain:
             continue
         identity = (record.window, record.key, record.epoch, record.partition)
         known = newest.get(identity)
@@ -109,6 +107,53 @@ def range_rows(reader: TopicReader, pipeline: str, span: Window, keys: set[bytes
             complete=all(_is_over(decided.get(partition, {}), span.end_ms) for partition in union.partitions),
             epoch=union.epoch,
         )
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Records inside the span of a question that its answer does without.
+
+    duplicates: identical copies. replaced: roll-ups that have a newer revision. conflicts: ids of releases with a
+    second, different payload, each a privacy incident.
+    """
+
+    duplicates: int = 0
+    replaced: int = 0
+    conflicts: set[bytes] = field(default_factory=set)
+
+
+def releases(
+    reader: TopicReader, pipeline: str, span: Window | None, keys: set[bytes] | None, left_out: LeftOut
+) -> Iterator[Release]:
+    """Each release inside the span once, in order of the topic; of two payloads for one id the first, as in a roll-up.
+
+    Holds an id and a digest of each release, no sketches.
+    """
+    for record in _sketches(reader, pipeline, span, keys, left_out):
+        if isinstance(record, Release):
+            yield record
+
+
+def newest_rollups(
+    reader: TopicReader, pipeline: str, span: Window | None, keys: set[bytes] | None, left_out: LeftOut
+) -> Iterator[RollupRecord]:
+    """The newest revision of each quarter, hour and day inside the span, in order of the topic.
+
+    Reads the topic twice, so as to hold a number of each roll-up and no sketches: what is published after the first
+    time is not in the answer.
+    """
+    newest: dict[bytes, int] = {}
+    for record in _rollups(reader, pipeline, span, keys):
+        place = _place(record)
+        if place in newest:
+            left_out.duplicates += record.revision == newest[place]
+            left_out.replaced += record.revision != newest[place]
+        newest[place] = max(newest.get(place, 0), record.revision)
+    for record in _rollups(reader, pipeline, span, keys):
+        # Taken out once it is found: a second record of that revision is a copy.
+        if newest.get(place := _place(record)) == record.revision:
+            del newest[place]
+            yield record
 
 
 @dataclass(slots=True)
@@ -165,11 +210,15 @@ def _published(record: RollupRecord) -> Estimate:
 
 
 def _sketches(
-    reader: TopicReader, pipeline: str, span: Window | None, keys: set[bytes] | None
+    reader: TopicReader,
+    pipeline: str,
+    span: Window | None,
+    keys: set[bytes] | None,
+    left_out: LeftOut | None = None,
 ) -> Iterator[Release | CloseMarker]:
     """Every close marker, and each release of these keys inside the span once.
 
-    Raises ConflictError on a second payload for a known release.
+    A second payload for a known release is left out and noted; raises ConflictError where there is nowhere to note it.
     """
     seen: dict[bytes, bytes] = {}
     for stored in reader.read(SKETCHES):
@@ -177,18 +226,45 @@ def _sketches(
         if isinstance(record, RollupRecord) or record.pipeline != pipeline:
             continue
         if isinstance(record, Release):
-            if not _inside(record.window, span) or (keys is not None and record.key not in keys):
+            if not _asked(record, span, keys):
                 continue
             digest = payload_digest(stored.value)
             known = seen.setdefault(record.release_id, digest)
-            if known != digest:
-                raise ConflictError(
-                    f"release {record.release_id.hex()} was published with two different payloads: a privacy incident. "
-                    "Keep the file, and do not publish it"
-                )
             if known is not digest:
+                _leave_out(record, known == digest, left_out)
                 continue
         yield record
+
+
+def _leave_out(release: Release, is_copy: bool, left_out: LeftOut | None) -> None:
+    if not is_copy and left_out is None:
+        raise ConflictError(
+            f"release {release.release_id.hex()} was published with two different payloads: a privacy incident. "
+            "Keep the file, and do not publish it"
+        )
+    if left_out is not None and is_copy:
+        left_out.duplicates += 1
+    elif left_out is not None:
+        left_out.conflicts.add(release.release_id)
+
+
+def _rollups(
+    reader: TopicReader, pipeline: str, span: Window | None, keys: set[bytes] | None
+) -> Iterator[RollupRecord]:
+    """Every published revision of these keys inside the span."""
+    for stored in reader.read(ROLLUPS):
+        record = decode(stored.value)
+        if isinstance(record, RollupRecord) and record.pipeline == pipeline and _asked(record, span, keys):
+            yield record
+
+
+def _place(record: RollupRecord) -> bytes:
+    """16 bytes for what a revision replaces; the length of a span tells its grain."""
+    return release_id(record.pipeline, record.epoch, record.partition, record.window, record.key)
+
+
+def _asked(record: Release | RollupRecord, span: Window | None, keys: set[bytes] | None) -> bool:
+    return _inside(record.window, span) and (keys is None or record.key in keys)
 
 
 def _inside(window: Window, span: Window | None) -> bool:

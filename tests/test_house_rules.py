@@ -54,6 +54,7 @@ FILES = {
     "transport/bytestream.py": "the input, read in place",
     "transport/sqlite.py": "the output file, created with the right mode",
     "transport/lockfile.py": "the lock beside the output file",
+    "app/table_file.py": "the table that an export writes",
     "config.py": "the configuration",
     "config_check.py": "the hash key file that it names",
     "credentials.py": "the password file that it names",

@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from sfm_stream.app.notation import instant, key_json
 from sfm_stream.app.published import published
-from sfm_stream.cli.output import WIDE, console, echo_json, instant, key_json, key_text
+from sfm_stream.cli.output import WIDE, console, echo_json, key_text
 from sfm_stream.config import load_config
 from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.sketch.codec import CloseMarker, Release, WireRecord, decode

@@ -9,6 +9,7 @@ import click
 from sfm_stream.cli.check import check
 from sfm_stream.cli.config import config
 from sfm_stream.cli.estimate import estimate
+from sfm_stream.cli.export import export
 from sfm_stream.cli.generate import generate
 from sfm_stream.cli.inspect import inspect
 from sfm_stream.cli.run import run
@@ -28,7 +29,7 @@ def cli() -> None:
     """
 
 
-for command in (run, ingest, publish, rollup, repartition, estimate, inspect, check, config, generate):
+for command in (run, ingest, publish, rollup, repartition, estimate, export, inspect, check, config, generate):
     cli.add_command(command)
 
 

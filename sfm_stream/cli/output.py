@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from sfm_stream.app.notation import finite, instant, key_json
 from sfm_stream.query import Row
 from sfm_stream.types import KeyPart
 
@@ -25,39 +26,14 @@ def console() -> Console:
     return out if out.is_terminal else Console(width=WIDE, highlight=False, no_color=True)
 
 
-def echo_json(value: object) -> None:
-    """One JSON document on one line."""
-    click.echo(json.dumps(value, allow_nan=False))
-
-
-def instant(time_ms: int, zone: str = "UTC") -> str:
-    """ISO 8601 with offset, to the second where that is exact."""
-    moment = datetime.fromtimestamp(time_ms / 1000, UTC if zone == "UTC" else ZoneInfo(zone))
-    return moment.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
-
-
-def parse_instant(text: str) -> int:
-    """Milliseconds of an ISO 8601 time; one without offset is UTC. Raises click.BadParameter."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a time such as 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+def echo_json(value: object, err: bool = False) -> None:
+    """One JSON document on one line, on standard output or standard error."""
+    click.echo(json.dumps(value, allow_nan=False), err=err)
 
 
 def key_text(key: Sequence[KeyPart]) -> str:
     """A published key for people: fields joined by " / ", all of them "(all)" where there is none."""
     return " / ".join(part.hex() if isinstance(part, bytes) else str(part) for part in key) or "(all)"
-
-
-def key_json(key: Sequence[KeyPart]) -> list[str | int]:
-    """A published key for programs; bytes as "0x" and hex digits."""
-    return [f"0x{part.hex()}" if isinstance(part, bytes) else part for part in key]
-
-
-def finite(value: float) -> float | None:
-    """None for infinity, which JSON does not have."""
-    return value if math.isfinite(value) else None
 
 
 def row_json(row: Row) -> dict[str, object]:

@@ -10,9 +10,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sfm_stream.app.notation import instant
 from sfm_stream.app.runner import RunReport, Stop, run_to_end
 from sfm_stream.app.wiring import embedded
-from sfm_stream.cli.output import echo_json, instant
+from sfm_stream.cli.output import echo_json
 from sfm_stream.config import load_config
 from sfm_stream.errors import ConflictError
 from sfm_stream.transport.lines import LineInput

@@ -49,7 +49,7 @@ def encode(sketch: SfmSketch) -> bytes:
         raise FormatError("flip probability", "0.5 (pure noise) is outside Presto's [0, 0.5)")
     bitmap = sketch.bits.rstrip(b"\0")
     shape = sketch.shape
-    return _HEAD.pack(_TAG, shape.bucket_bits, shape.levels, _probability(sketch.k), len(bitmap)) + bitmap
+    return _HEAD.pack(_TAG, shape.bucket_bits, shape.levels, probability(sketch.k), len(bitmap)) + bitmap
 
 
 def decode(blob: bytes, hash: str = "xxh64") -> SfmSketch:
@@ -80,9 +80,15 @@ def read_raw(blob: bytes, item_hash: ItemHash = XXH64) -> PcsaSketch:
     return PcsaSketch.of_bits(shape, np.frombuffer(bitmap, np.uint8), item_hash)
 
 
+def probability(k: int) -> float:
+    """k / 2^64 rounded down to a float64: the flip probability as it stands in the bytes. k: 1..2^63."""
+    spare = max(0, k.bit_length() - _MANTISSA_BITS)
+    return ((k >> spare) << spare) / GRID
+
+
 def cardinality(sketch: SfmSketch) -> int:
     """The number that Presto's `cardinality` returns for `encode(sketch)`; see `presto_cardinality`."""
-    return presto_cardinality(np.frombuffer(sketch.bits, np.uint8), sketch.shape, _probability(sketch.k))
+    return presto_cardinality(np.frombuffer(sketch.bits, np.uint8), sketch.shape, probability(sketch.k))
 
 
 def presto_cardinality(bits: NDArray[np.uint8], shape: SketchShape, p: float) -> int:
@@ -146,14 +152,10 @@ def _ratio(above: float, below: float) -> float:
         return float(np.float64(above) / np.float64(below))
 
 
-def _probability(k: int) -> float:
-    """k / 2^64 rounded down to a float64."""
-    spare = max(0, k.bit_length() - _MANTISSA_BITS)
-    return ((k >> spare) << spare) / GRID
-
-
 def _read(blob: bytes) -> tuple[SketchShape, float, bytes]:
     """Shape, p in [0, 0.5) and the bitmap at full length. Raises FormatError: first the format, then our limits."""
+    if type(blob) is not bytes:
+        raise FormatError("blob", f"expected bytes, got {type(blob).__name__}")
     if len(blob) < _HEAD.size:
         raise FormatError("length", f"{len(blob)} bytes where the header alone has {_HEAD.size}")
     tag, index_bits, levels, p, length = _HEAD.unpack_from(blob)

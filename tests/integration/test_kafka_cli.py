@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as parquet
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
+from reference import presto_reader as oracle
 from support.kafka_oracle import judge
 from support.kafka_runs import (
     MINUTE_MS,
@@ -26,7 +28,8 @@ from support.kafka_runs import (
 )
 from support.kafka_topics import make_topic, read_all
 
-from sfm_stream.sketch.codec import RollupRecord, decode
+from sfm_stream.sketch.codec import Release, RollupRecord, decode
+from sfm_stream.sketch.keys import decode_key
 
 pytestmark = pytest.mark.kafka
 MINUTES = 10
@@ -130,6 +133,28 @@ def test_inspect_shows_every_record_of_both_topics(done):
     assert kinds.count("marker") == len(done.read("sketches")) - len(expected(done))
     found = Command("inspect", str(done.config()), "--json", "--topic", "rollups", "--limit", "5")
     assert (found.code, found.err, len(found.documents())) == (0, "", 5)
+
+
+@pytest.mark.parametrize("topic", ["sketches", "rollups"])
+def test_export_writes_what_the_topics_hold(done, tmp_path, topic):
+    found = Command("export", str(done.config()), "--topic", topic, "--out", str(tmp_path / "out.parquet"), "--json")
+    assert (found.code, found.err) == (0, "")
+    rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    records = [decode(value or b"") for _, _, _, value, _, _ in done.read(topic)]
+    newest: dict[tuple[object, ...], Release | RollupRecord] = {}
+    for record in records:
+        if isinstance(record, Release | RollupRecord):  # of roll-ups a higher revision never comes first
+            newest[json.dumps(decode_key(record.key)), record.window.start_ms, record.window.end_ms] = record
+    [report] = found.documents()
+    assert report["rows"] == len(rows) == len(newest) > 0 and report["conflicts"] == 0
+    for row in rows:
+        place = row["key"], *(round(row[name].timestamp() * 1000) for name in ("window_start", "window_end"))
+        record = newest.pop(place)
+        sketch = record.sketch if isinstance(record, Release) else record.merged
+        blob = oracle.read(row["sketch"])
+        assert (row["source_partition"], row["source_partitions"]) == (record.partition, 3)
+        assert (blob.p, 2**blob.index_bits, blob.levels) == (row["flip_probability"], 64, 24)
+        assert blob.bits == {i for i in range(8 * len(sketch.bits)) if sketch.bits[i // 8] >> i % 8 & 1}
 
 
 def test_check_shows_what_would_be_counted(done):

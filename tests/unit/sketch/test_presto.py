@@ -47,6 +47,7 @@ def test_golden_raw_blobs_are_read_bit_for_bit(golden):
     assert len(blob) == golden["bytes"]
     assert hashlib.sha256(blob).hexdigest() == golden["sha256"]
     raw = presto.read_raw(blob)
+    assert type(raw) is PcsaSketch
     assert raw.shape == SketchShape(golden["buckets"], golden["levels"])
     assert np.flatnonzero(np.unpackbits(raw.bits, bitorder="little")).tolist() == golden["bits"]
     assert raw_blob(raw) == blob
@@ -189,6 +190,16 @@ def test_refusals_name_their_field(reader, field, blob):
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    "blob", [None, 7, "", head().decode("latin-1"), bytearray(head()), memoryview(head())], ids=type
+)
+@pytest.mark.parametrize("reader", [presto.decode, presto.read_raw])
+def test_only_bytes_are_read(reader, blob):
+    with pytest.raises(FormatError) as caught:
+        reader(blob)
+    assert caught.value.field == "blob"
+
+
 @pytest.mark.parametrize("p", [0.0, 5e-324, 2.0**-65, float(np.nextafter(2.0**-64, 0))])
 def test_a_raw_or_sub_grid_probability_is_not_private(p):
     with pytest.raises(FormatError) as caught:
@@ -209,6 +220,14 @@ def test_an_unsupported_shape_says_so():
 
 
 # Estimator
+
+
+@pytest.mark.parametrize("k", [1, 2**53 + 1, 2**62 + 1, 2**63 - 1, 2**63])
+def test_the_probability_is_that_of_the_bytes_and_never_above_k(k):
+    p = presto.probability(k)
+    assert 0 <= Fraction(k, GRID) - Fraction(p) < Fraction(k, GRID) / 2**52
+    if k < GRID // 2:
+        assert oracle.read(presto.encode(sketch_of(SMALL, k))).p == p
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4, 8])

@@ -1,0 +1,145 @@
+"""Published sketches as rows of a table for other engines, each with the bytes that Presto reads.
+
+Only what is published goes in: the rows are made of releases and roll-ups, and the bytes by `presto.encode`, which
+takes private sketches alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sfm_stream.app.notation import finite, key_json
+from sfm_stream.app.table_file import Kind, TableRow
+from sfm_stream.privacy.epsilon import epsilon_of
+from sfm_stream.query import LeftOut, newest_rollups, releases
+from sfm_stream.sketch import presto
+from sfm_stream.sketch.codec import Release, RollupRecord
+from sfm_stream.sketch.hashing import XXH64
+from sfm_stream.sketch.keys import decode_key
+from sfm_stream.sketch.sfm import GRID, SfmSketch
+from sfm_stream.transport.base import TopicReader
+from sfm_stream.types import ROLLUPS, Window
+
+COLUMNS: dict[str, Kind] = {
+    "pipeline": "text",
+    "epoch": "int32",
+    "key": "text",
+    "grain": "text",
+    "window_start": "time",
+    "window_end": "time",
+    "zone": "text",
+    "source_partition": "int32",
+    "source_partitions": "int32",
+    "released": "int32",
+    "decided": "int32",
+    "windows": "int32",
+    "complete": "bool",
+    "revision": "int64",
+    "unit": "text",
+    "epsilon": "float64",
+    "flip_probability": "float64",
+    "hash": "text",
+    "buckets": "int32",
+    "levels": "int32",
+    "estimate": "float64",
+    "low": "float64",
+    "high": "float64",
+    "status": "text",
+    "release_id": "text",
+    "sketch": "bytes",
+}
+"""Of both topics, in this order; docs/presto.md says what each holds. No name is a reserved word of SQL."""
+
+
+@dataclass(slots=True)
+class Exported:
+    """What went into a table. without_sketch: rows of pure noise. hashes: names of the item hashes of all rows."""
+
+    rows: int = 0
+    without_sketch: int = 0
+    hashes: set[str] = field(default_factory=set)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    @property
+    def foreign_hashes(self) -> list[str]:
+        """Hashes under which Presto makes no sketches: merged with its own ones they give a wrong count."""
+        return sorted(self.hashes - {XXH64.name})
+
+
+def exported_rows(
+    reader: TopicReader, topic: str, pipeline: str, span: Window | None, keys: set[bytes] | None, report: Exported
+) -> Iterator[TableRow]:
+    """A row for each release, or for the newest revision of each roll-up, inside the span; the report grows with them.
+
+    topic: SKETCHES or ROLLUPS. In order of the topic, one at a time.
+    """
+    records: Iterator[Release | RollupRecord] = (
+        newest_rollups(reader, pipeline, span, keys, report.left_out)
+        if topic == ROLLUPS
+        else releases(reader, pipeline, span, keys, report.left_out)
+    )
+    for record in records:
+        row = _release_row(record) if isinstance(record, Release) else _rollup_row(record)
+        report.rows += 1
+        report.without_sketch += row["sketch"] is None
+        report.hashes.add(str(row["hash"]))
+        yield row
+
+
+def _release_row(release: Release) -> TableRow:
+    return {
+        **_common(release, release.sketch),
+        "grain": "window",
+        "zone": None,
+        "released": 1,
+        "decided": 1,
+        "windows": 1,
+        "complete": True,
+        "revision": None,
+        "epsilon": epsilon_of(release.sketch.k),
+        "estimate": None,
+        "low": None,
+        "high": None,
+        "status": None,
+        "release_id": release.release_id.hex(),
+    }
+
+
+def _rollup_row(record: RollupRecord) -> TableRow:
+    return {
+        **_common(record, record.merged),
+        "grain": record.grain,
+        "zone": record.zone,
+        "released": record.released,
+        "decided": record.decided,
+        "windows": record.windows,
+        "complete": record.complete,
+        "revision": record.revision,
+        "epsilon": record.released * epsilon_of(record.tally.k),
+        "estimate": record.value,
+        "low": record.low,
+        "high": finite(record.high),
+        "status": record.status,
+        "release_id": None,
+    }
+
+
+def _common(record: Release | RollupRecord, sketch: SfmSketch) -> TableRow:
+    is_noise = sketch.k == GRID // 2  # p = 0.5, for which Presto's format has no place
+    return {
+        "pipeline": record.pipeline,
+        "epoch": record.epoch,
+        "key": json.dumps(key_json(decode_key(record.key)), ensure_ascii=False),
+        "window_start": record.window.start_ms,
+        "window_end": record.window.end_ms,
+        "source_partition": record.partition,
+        "source_partitions": record.partitions,
+        "unit": record.unit,
+        "flip_probability": presto.probability(sketch.k),
+        "hash": sketch.hash,
+        "buckets": sketch.shape.buckets,
+        "levels": sketch.shape.levels,
+        "sketch": None if is_noise else presto.encode(sketch),
+    }

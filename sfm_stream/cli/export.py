@@ -1,0 +1,166 @@
+"""`sfm-stream export`: published sketches as a table for other engines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from sfm_stream.app.export import COLUMNS, Exported, exported_rows
+from sfm_stream.app.published import published
+from sfm_stream.app.runner import Stop
+from sfm_stream.app.table_file import CsvTable, ParquetTable, Table, TableRow, new_file
+from sfm_stream.cli.output import echo_json
+from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span
+from sfm_stream.config import load_config
+from sfm_stream.errors import ConflictError
+from sfm_stream.types import ROLLUPS, SKETCHES
+
+STDOUT = Path("-")
+TABLES: dict[str, type[CsvTable] | type[ParquetTable]] = {".parquet": ParquetTable, ".csv": CsvTable}
+
+
+def _check_suffix(context: click.Context, parameter: click.Parameter, out: Path) -> Path:
+    if out != STDOUT and out.suffix not in TABLES:
+        raise click.BadParameter(
+            f"{out} ends neither in .parquet nor in .csv; the ending says which of them is written"
+        )
+    return out
+
+
+@click.command()
+@click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--format",
+    type=click.Choice(["presto"]),
+    default="presto",
+    show_default=True,
+    expose_value=False,
+    help="Whose bytes the column `sketch` holds.",
+)
+@click.option(
+    "--out",
+    required=True,
+    callback=_check_suffix,
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="FILE.parquet, FILE.csv, or - for CSV on standard output.",
+)
+@click.option("--topic", type=click.Choice([SKETCHES, ROLLUPS]), default=SKETCHES, show_default=True)
+@KEY
+@FROM
+@TO
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
+def export(
+    config: Path,
+    out: Path,
+    topic: str,
+    keys: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the published sketches of CONFIG as a table that Presto reads: a row each, with its bytes of an SFMSKETCH.
+
+    Costs no privacy, however often. The file gets its name once it is whole.
+    """
+    settings = load_config(config)
+    span, wanted, report = asked_span(since, until), asked_keys(settings, keys), Exported()
+    with Stop().listening() as stopping, published(settings) as reader, _progress() as progress:
+        rows = exported_rows(reader, topic, settings.settings.pipeline.id, span, wanted, report)
+        _write(out, force, _until_stopped(rows, stopping, report, progress))
+    if as_json:
+        echo_json(_as_json(report, topic, out), err=out == STDOUT)
+    else:
+        _say(report, out)
+    _warn(report)
+    if conflicts := sorted(report.left_out.conflicts):
+        raise ConflictError(
+            f"{len(conflicts)} releases have a second, different payload: a privacy incident. Only the first of each "
+            "was written. Ids: " + ", ".join(release_id.hex() for release_id in conflicts[:5])
+        )
+
+
+def _write(out: Path, force: bool, rows: Iterator[TableRow]) -> None:
+    if out == STDOUT:
+        _fill(CsvTable(sys.stdout.buffer, COLUMNS), rows)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with new_file(out, force) as sink:
+            _fill(TABLES[out.suffix](sink, COLUMNS), rows)
+    except OSError as error:
+        raise click.ClickException(f"{out}: {error.strerror or error}") from None
+
+
+def _fill(table: Table, rows: Iterator[TableRow]) -> None:
+    with closing(table):
+        for row in rows:
+            table.add(row)
+
+
+def _until_stopped(
+    rows: Iterator[TableRow], stopping: Stop, report: Exported, progress: Callable[[int], None]
+) -> Iterator[TableRow]:
+    """The same rows; half of them are no table, so a signal ends the command and leaves no file."""
+    for row in rows:
+        if stopping():
+            click.echo("stopped by a signal; run it again to export", err=True)
+            raise click.exceptions.Exit(128 + stopping.signal)
+        progress(report.rows)
+        yield row
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """The number of rows so far on a terminal, nothing elsewhere: how many there will be is not known."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda rows: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,.0f} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("exporting", total=None)
+        yield lambda rows: bar.update(task, completed=rows)
+
+
+def _as_json(report: Exported, topic: str, out: Path) -> dict[str, object]:
+    return {
+        "out": str(out),
+        "topic": topic,
+        "rows": report.rows,
+        "duplicates": report.left_out.duplicates,
+        "replaced": report.left_out.replaced,
+        "without_sketch": report.without_sketch,
+        "hashes": sorted(report.hashes),
+        "conflicts": len(report.left_out.conflicts),
+    }
+
+
+def _say(report: Exported, out: Path) -> None:
+    to_stderr = out == STDOUT
+    click.echo(f"wrote {report.rows:,} rows" + ("" if to_stderr else f" into {out}"), err=to_stderr)
+    for count, what in (
+        (report.left_out.duplicates, "identical copies left out"),
+        (report.left_out.replaced, "older revisions left out"),
+        (report.without_sketch, "rows without a sketch: they are pure noise, which Presto's format has no place for"),
+    ):
+        if count:
+            click.echo(f"  {count:,} {what}", err=to_stderr)
+
+
+def _warn(report: Exported) -> None:
+    if not report.rows:
+        click.echo("nothing is published for this question", err=True)
+    if foreign := report.foreign_hashes:
+        click.echo(
+            f"warning: sketches under the hash {', '.join(foreign)} count in Presto and merge with one another, but "
+            "merged with sketches made by Presto (xxh64) they give a wrong count and no error",
+            err=True,
+        )
