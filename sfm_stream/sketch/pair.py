@@ -9,6 +9,7 @@ the pairs is their generalised least squares. Its error is the sandwich, from th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfm_stream.sketch.estimate import Estimate, Status, channel_of, estimate, normal_estimate, require_confidence
 from sfm_stream.sketch.likelihood import Channel
+from sfm_stream.sketch.score import TINY
 from sfm_stream.sketch.sfm import GRID, SfmSketch, require_same
 from sfm_stream.sketch.shape import SketchShape
 
@@ -59,8 +61,13 @@ def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.
     step = np.linalg.solve(information, model.score(weights, sums, at))
     inverse = np.linalg.inv(information)
     covariance = inverse @ model.score_covariance(weights, at) @ inverse
+    # The floor is for a handful of items without noise, as in score.py.
     both, only_first, only_second, either = (
-        normal_estimate(float(part @ (at + step)), float(np.sqrt(part @ covariance @ part)), confidence)
+        normal_estimate(
+            float(part @ (at + step)),
+            math.sqrt(max(part @ covariance @ part, TINY * (part @ inverse @ part))),
+            confidence,
+        )
         for part in (*np.eye(3), np.ones(3))
     )
     return PairEstimate(both, only_first, only_second, either, epsilon)
@@ -125,6 +132,7 @@ class _Model:
             step[free] = np.linalg.solve(information[np.ix_(free, free)], score[free])
             damping = 1.0 if round < _ROUNDS // 2 else 0.5
             after = np.maximum(at + damping * step, 0.0)
+            after *= min(1.0, self.shape.capacity / max(float(after.sum()), 1.0))
             if float(np.abs(after - at).max()) <= 1e-7 * (1.0 + float(at.sum())):
                 return after
             at = after

@@ -25,7 +25,7 @@ from sfm_stream.sketch.occupancy import Occupancy
 
 Array = NDArray[np.float64]
 _STEP = 1 / 24
-_TINY = 1e-9
+TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Scores:
         raw = cells.slope / variance
         information = (raw * cells.slope) @ sizes
         # The floor is for a handful of items without noise, where the score is all but certain.
-        spread = np.sqrt(np.maximum(cells.variance_of(raw, variance), _TINY * information))
+        spread = np.sqrt(np.maximum(cells.variance_of(raw, variance), TINY * information))
         weights = raw / spread[:, None]
         offset = (weights * cells.empty) @ sizes
         distance = np.maximum(offset - weights @ sizes, 0.0)

@@ -1,0 +1,109 @@
+"""Bitmaps other than PCSA: the same privatize, union and estimate, with honest errors.
+
+Seeded. Where 95 % intervals are judged over N independent trials, the number of misses is Binomial(N, 0.05) if they are
+exact; the bounds leave out 0.001 on either side, so that one such cell raises a false alarm once in 500 seeds.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+from sfm_stream.errors import ShapeError
+from sfm_stream.privacy.flip import privatize
+from sfm_stream.privacy.mechanisms import pagh_stausholm, symmetric, xor
+from sfm_stream.sketch.bitmap import RawBitmap
+from sfm_stream.sketch.estimate import Status, estimate
+from sfm_stream.sketch.hashing import hash_items
+from sfm_stream.sketch.layout import BloomFilter, LinearCounting, LiquidLegions
+from sfm_stream.sketch.operations import union, union_by_xor
+from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.shape import SketchShape
+
+LAYOUTS = [LinearCounting(1000), BloomFilter(2048, 3), LiquidLegions(512, 8.0), SketchShape(128, 16)]
+TRIALS = 250
+
+
+class SeededCoins:
+    def __init__(self, *seed):
+        self._rng = np.random.default_rng(seed)
+
+    def digits(self, count):
+        return np.frombuffer(self._rng.bytes(count), np.uint8)
+
+
+def items(rng, count):
+    return rng.integers(0, 1 << 62, count)
+
+
+def raw_of(layout, column):
+    return (PcsaSketch if isinstance(layout, SketchShape) else RawBitmap)(layout).add(column)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_cells_are_hit_as_often_as_the_layout_says(layout):
+    """Chi-square over all cells of 10^6 throws, cells of fewer than 5 expected hits together; false alarm 0.001."""
+    rng = np.random.default_rng(1)
+    cells = layout.place(hash_items(items(rng, 1_000_000 // layout.throws)))
+    assert layout.sizes @ layout.rho == pytest.approx(1.0, rel=1e-12)
+    expected = np.repeat(layout.rho, layout.sizes.astype(int)) * len(cells)
+    seen = np.bincount(cells, minlength=layout.cells)
+    few = expected < 5
+    seen = np.append(seen[~few], seen[few].sum())
+    expected = np.append(expected[~few], expected[few].sum())
+    seen, expected = seen[expected > 0], expected[expected > 0]
+    assert ((seen - expected) ** 2 / expected).sum() < chi2.ppf(0.999, len(seen) - 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("kind", [symmetric, xor, pagh_stausholm])
+@pytest.mark.parametrize(("epsilon", "n"), [(3, 300), (6, 60)])
+def test_estimates_have_the_errors_they_report(layout, kind, epsilon, n):
+    """Bias within 4.5 standard errors of the mean, RMSE within 25 % (5.6 of its standard errors), coverage as above."""
+    rng = np.random.default_rng([2, n, epsilon])
+    found = [
+        estimate(privatize(raw_of(layout, items(rng, n)), epsilon, kind, SeededCoins(3, trial, n)))
+        for trial in range(TRIALS)
+    ]
+    errors = np.array([one.unclamped - n for one in found])
+    reported = np.median([one.standard_error for one in found])
+    assert abs(errors.mean()) < 4.5 * reported / np.sqrt(TRIALS) + 0.1 * reported
+    assert 0.75 < np.sqrt((errors**2).mean()) / reported < 1.25
+    missed = sum(not one.low <= n <= one.high for one in found)
+    assert binom.ppf(0.001, TRIALS, 0.05) <= missed <= binom.ppf(0.999, TRIALS, 0.05)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(("kind", "merge"), [(symmetric, union), (xor, union_by_xor)])
+def test_a_union_estimates_the_union(layout, kind, merge):
+    """200 of 300 and 300 items in common. Bias within 4.5 standard errors of the mean of 100 trials."""
+    rng, errors, reported = np.random.default_rng(4), [], []
+    for trial in range(100):
+        column = items(rng, 400)
+        parts = [
+            privatize(raw_of(layout, part), 6, kind, SeededCoins(5, trial, number))
+            for number, part in enumerate((column[:300], column[100:]))
+        ]
+        found = estimate(merge(parts))
+        errors.append(found.unclamped - 400)
+        reported.append(found.standard_error)
+    assert abs(np.mean(errors)) < 4.5 * np.median(reported) / 10 + 0.1 * np.median(reported)
+
+
+@pytest.mark.parametrize("layout", [LinearCounting(256), BloomFilter(256, 3), LiquidLegions(512, 4.0)], ids=str)
+def test_a_full_bitmap_is_saturated_and_an_empty_one_empty(layout):
+    full = raw_of(layout, np.arange(int(20 * layout.capacity)))
+    assert estimate(privatize(full, 6, coins=SeededCoins(6))).status is Status.SATURATED
+    assert estimate(privatize(raw_of(layout, []), 2, coins=SeededCoins(8))).low == 0.0
+
+
+def test_layouts_out_of_range_are_refused():
+    for make in (
+        lambda: LinearCounting(63),
+        lambda: LinearCounting(64.0),
+        lambda: BloomFilter(1024, 0),
+        lambda: BloomFilter(1024, 17),
+        lambda: LiquidLegions(64, 10.0),
+        lambda: LiquidLegions(4096, 0.5),
+    ):
+        with pytest.raises(ShapeError):
+            make()
