@@ -131,11 +131,29 @@ class _Model:
             step = np.zeros(3)
             step[free] = np.linalg.solve(information[np.ix_(free, free)], score[free])
             damping = 1.0 if round < _ROUNDS // 2 else 0.5
-            after = np.maximum(at + damping * step, 0.0)
-            after *= min(1.0, self.shape.capacity / max(float(after.sum()), 1.0))
+            after = self._no_worse(sums, at, damping * step)
             if float(np.abs(after - at).max()) <= 1e-7 * (1.0 + float(at.sum())):
                 return after
             at = after
+        return at
+
+    def _no_worse(self, sums: Array, at: Array, step: Array) -> Array:
+        """at + step, within bounds, the step halved until the fit is no worse.
+
+        Where one sketch is all but noise a full step may lead anywhere, to where the information is singular, too.
+        """
+        covariance = self.cell_covariance(self.means(at))
+
+        def misfit(where: Array) -> float:
+            rest = sums - self.shape.buckets * self.means(where)
+            return float(np.sum(rest * np.linalg.solve(covariance, rest[:, :, None])[:, :, 0]))
+
+        worst = misfit(at)
+        for halvings in range(_ROUNDS):
+            after = np.maximum(at + 0.5**halvings * step, 0.0)
+            after *= min(1.0, self.shape.capacity / max(float(after.sum()), 1.0))
+            if misfit(after) <= worst:
+                return np.asarray(after)
         return at
 
     def score_covariance(self, weights: Array, at: Array) -> Array:
