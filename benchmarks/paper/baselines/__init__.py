@@ -1,0 +1,1 @@
+"""What the paper compares with; none of it is fit for use, so none of it is in the package."""
