@@ -15,6 +15,7 @@ from sfm_stream.transport.lines import LineInput
 from sfm_stream.types import InputEnd
 from sfm_stream.errors import SfmStreamError
 complete, offset, chunk = json.loads(sys.argv[1])
+print("ready", flush=True)
 lines = LineInput("-", complete=complete, max_record_bytes=100, chunk_bytes=chunk)
 waits, records = 0, []
 try:
@@ -39,6 +40,7 @@ def through_stdin(
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        process.stdout.readline()  # it is up: pauses before that would not be seen as such
         for piece in pieces:
             process.stdin.write(piece)
             process.stdin.flush()
