@@ -12,7 +12,7 @@ Epsilon: TypeAlias = int | float | Decimal
 
 MIN_EPSILON, MAX_EPSILON = Decimal(2) ** -10, Decimal(16)
 DIGITS = 60
-"""Decimal places that quotients are computed to before they are rounded to the grid."""
+"""Decimal places that quotients are computed to before they are rounded to the grid, beyond those of epsilon itself."""
 
 
 def parse_epsilon(value: object, name: str = "epsilon") -> Decimal:
@@ -36,9 +36,14 @@ def flip_threshold(epsilon: Epsilon, word: Word = WORD64) -> int:
     """
     number = parse_epsilon(epsilon)
     with localcontext() as context:
-        context.prec = DIGITS
+        context.prec = places_for(number)
         quotient = Decimal(1 << word.bits) / (number.exp() + 1)
         return int(quotient.to_integral_value(ROUND_FLOOR)) + 1
+
+
+def places_for(epsilon: Decimal) -> int:
+    """How many places a quotient is computed to: it may lie as near to an integer as epsilon has digits."""
+    return DIGITS + len(epsilon.as_tuple().digits)
 
 
 def shared(epsilon: Epsilon, parts: int) -> Decimal:

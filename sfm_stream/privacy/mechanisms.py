@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import TypeAlias
 
-from sfm_stream.privacy.epsilon import DIGITS, Epsilon, flip_threshold, parse_epsilon
+from sfm_stream.privacy.epsilon import Epsilon, flip_threshold, parse_epsilon, places_for
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.sfm import GRID
 
@@ -26,7 +26,7 @@ def xor(epsilon: Epsilon) -> Mechanism:
     """
     number = parse_epsilon(epsilon)
     with localcontext() as context:
-        context.prec = DIGITS
+        context.prec = places_for(number)
         return _half(Decimal(GRID // 2) / number.exp())
 
 
@@ -37,7 +37,7 @@ def pagh_stausholm(epsilon: Epsilon) -> Mechanism:
     """
     number = parse_epsilon(epsilon)
     with localcontext() as context:
-        context.prec = DIGITS
+        context.prec = places_for(number)
         return _half(Decimal(GRID) / (2 + number))
 
 

@@ -14,6 +14,7 @@ both sketches together (pair.py).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -56,7 +57,7 @@ def bit_and(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyB
 def bit_xor(first: NoisyBits, second: NoisyBits) -> NoisyBits:
     """The xor of two vectors, without coins (paper, lem. xor-msym). Symmetric mechanisms only."""
     _require([first, second], "xor", lambda mechanism: mechanism.symmetric, "a symmetric mechanism")
-    flip = _differing(first.mechanism.empty, second.mechanism.empty)
+    flip = _odd([first.mechanism.empty, second.mechanism.empty])
     return _xored([first, second], Mechanism(GRID - flip, flip))
 
 
@@ -73,8 +74,7 @@ def or_by_xor(inputs: Sequence[NoisyBits]) -> NoisyBits:
     unique-deterministic-merge). Raises UsageError, IncompatibleError.
     """
     _require(inputs, "or by xor", lambda mechanism: mechanism.lit == GRID // 2, "p = 1/2")
-    empty = reduce(_differing, (bits.mechanism.empty for bits in inputs))
-    return _xored(inputs, Mechanism(GRID // 2, empty))
+    return _xored(inputs, Mechanism(GRID // 2, _odd([bits.mechanism.empty for bits in inputs])))
 
 
 def union(bitmaps: Sequence[NoisyBitmap], digits: Digits | None = None) -> NoisyBitmap:
@@ -97,9 +97,11 @@ def _bitmap(bitmaps: Sequence[NoisyBitmap], noisy: NoisyBits) -> NoisyBitmap:
     return NoisyBitmap(first.layout, first.hash, noisy)
 
 
-def _differing(first: int, second: int) -> int:
-    """2^64 Pr(exactly one of two independent coins comes up), to the nearest; symmetric, and exact before rounding."""
-    return (first * (GRID - second) + second * (GRID - first) + GRID // 2) // GRID
+def _odd(thresholds: Sequence[int]) -> int:
+    """2^64 Pr(an odd number of independent coins comes up), to the nearest: exact before rounding, in any order."""
+    even = math.prod(GRID - 2 * threshold for threshold in thresholds)
+    scale = GRID ** (len(thresholds) - 1)
+    return int((GRID * scale - even + scale) // (2 * scale))
 
 
 def _xored(inputs: Sequence[NoisyBits], mechanism: Mechanism) -> NoisyBits:

@@ -88,3 +88,26 @@ def old_presto_probability(bits: tuple[int, ...], qs: list[float]) -> float:
     scale = (1 - 2 * q) / ((1 - 2 * q1) * (1 - 2 * q2))
     inner = 1 - 2 * q - scale * (1 - q1 - b1) * (1 - q2 - b2)
     return min(1.0, max(0.0, q + scale * inner))
+
+
+def and_probabilities(qs: list[Fraction]) -> dict[tuple[int, ...], Fraction]:
+    """Pr(out = 1) of the merge for AND (cor. and-sym-rr-merge): v* is q* but for the last entry, 1 - q*."""
+    q_star = merged_q(qs)
+    matrix: Matrix = [[Fraction(1)]]
+    for q in qs:
+        matrix = kronecker(matrix, inverse(flip_matrix(q)))
+    wanted = [q_star] * (2 ** len(qs) - 1) + [1 - q_star]
+    rows = (sum((entry * goal for entry, goal in zip(row, wanted, strict=True)), Fraction(0)) for row in matrix)
+    return dict(zip(patterns(len(qs)), rows, strict=True))
+
+
+def odd_probability(qs: list[Fraction]) -> Fraction:
+    """Pr(an odd number of independent coins comes up), summed over all their outcomes."""
+    total = Fraction(0)
+    for outcome in patterns(len(qs)):
+        if sum(outcome) % 2:
+            chance = Fraction(1)
+            for q, shown in zip(qs, outcome, strict=True):
+                chance *= q if shown else 1 - q
+            total += chance
+    return total

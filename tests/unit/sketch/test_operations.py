@@ -1,12 +1,13 @@
 """Table 1 of the paper as exact laws: inputs are enumerated, nothing is simulated.
 
 What the code draws with is read off its own thresholds; the noise around it comes from the definition of the mechanism.
+The laws hold to 1e-12. The operations planted below are wrong and must be caught.
 """
 
 import math
 from fractions import Fraction
 from functools import reduce
-from itertools import product
+from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from sfm_stream.errors import IncompatibleError, UsageError
 from sfm_stream.privacy.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.sketch import merge as merging
 from sfm_stream.sketch.hashing import XXH64
-from sfm_stream.sketch.layout import LinearCounting
+from sfm_stream.sketch.layout import BloomFilter, LinearCounting
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.noisy import NoisyBitmap, NoisyBits
 from sfm_stream.sketch.operations import bit_and, bit_not, bit_or, bit_xor, or_by_xor, union, union_by_xor
@@ -111,11 +112,72 @@ def require_law(operation, truth, epsilon, epsilons, monkeypatch):
     assert operation(inputs).mechanism.symmetric
 
 
-def test_the_or_is_the_kronecker_form_of_the_paper(monkeypatch):
-    mechanisms = [symmetric(e) for e in (1, 2, 0.5)]
-    law = outcome_law(bit_or, mechanisms, monkeypatch)
-    exact = merge_oracle.one_probabilities([Fraction(m.empty, GRID) for m in mechanisms])
+@pytest.mark.parametrize(
+    "epsilons", [*combinations_with_replacement((0.1, 1, 4), 3), (0.5, 2), (8, 0.1, 1, 3)], ids=str
+)
+@pytest.mark.parametrize(("operation", "oracle"), [(bit_or, "one_probabilities"), (bit_and, "and_probabilities")])
+def test_coins_are_the_kronecker_form_of_the_paper(operation, oracle, epsilons, monkeypatch):
+    mechanisms = [symmetric(e) for e in epsilons]
+    law = outcome_law(operation, mechanisms, monkeypatch)
+    exact = getattr(merge_oracle, oracle)([Fraction(m.empty, GRID) for m in mechanisms])
     assert law == pytest.approx([float(value) for value in exact.values()], abs=1e-12)
+    # Where no input speaks for the rarer outcome there is no coin at all.
+    assert law[0] == 0.0 if operation is bit_or else law[-1] == 1.0
+
+
+def no_coins(truth):
+    """The operation on the noisy bits themselves, with the mechanism that the randomized one would state."""
+
+    def operation(inputs):
+        flip = merging.merged_threshold([bits.mechanism.empty for bits in inputs])
+        return NoisyBits.of_array(Mechanism(GRID - flip, flip), reduce(truth, (bits.array() for bits in inputs)))
+
+    return operation
+
+
+def stronger_xor(inputs):
+    found = bit_xor(*inputs)
+    flip = min(bits.mechanism.empty for bits in inputs)
+    return NoisyBits(Mechanism(GRID - flip, flip), found.length, found.packed)
+
+
+def not_xor(inputs):
+    return bit_not(bit_xor(*inputs))
+
+
+WRONG = {
+    "or of the noisy bits": ("or", no_coins(np.logical_or)),
+    "and of the noisy bits": ("and", no_coins(np.logical_and)),
+    "and for or": ("or", bit_and),
+    "or for and": ("and", bit_or),
+    "nor for and": ("and", lambda inputs: bit_or([bit_not(bits) for bits in inputs])),
+    "or of complements": ("or", lambda inputs: bit_not(bit_and(inputs))),
+    "noise of the other input": ("or", lambda inputs: bit_or(swapped_noise(inputs))),
+    "xor with too little noise": ("xor", stronger_xor),
+    "xor negated": ("xor", not_xor),
+}
+
+
+def swapped_noise(inputs):
+    return [
+        NoisyBits(bits.mechanism, other.length, other.packed)
+        for bits, other in zip(inputs, reversed(inputs), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_operation_is_caught(wrong, monkeypatch):
+    name, operation = WRONG[wrong]
+    _, truth, formula = TABLE[name]
+    with pytest.raises(AssertionError):
+        require_law(operation, truth, formula((1, 3)), (1, 3), monkeypatch)
+
+
+def test_a_wrong_claim_of_noise_is_caught(monkeypatch):
+    for name in TABLE:
+        operation, truth, formula = TABLE[name]
+        with pytest.raises(AssertionError):
+            require_law(operation, truth, formula((1, 3)) * (1 + 1e-10), (1, 3), monkeypatch)
 
 
 @pytest.mark.parametrize("kinds", [(xor, xor), (pagh_stausholm, pagh_stausholm), (xor, pagh_stausholm)])
@@ -130,6 +192,35 @@ def test_or_by_xor_is_a_merge_where_p_is_a_half(kinds, epsilons, monkeypatch):
     merged = or_by_xor([NoisyBits.of_array(m, np.zeros(8, np.bool_)) for m in mechanisms])
     assert merged.mechanism.lit == GRID // 2
     assert merged.mechanism.epsilon == pytest.approx(or_epsilon([m.epsilon for m in mechanisms]), rel=1e-9)
+
+
+@pytest.mark.parametrize("kinds", [(xor, xor, xor), (xor, pagh_stausholm, xor, xor)])
+def test_or_by_xor_of_k_vectors_at_once(kinds, monkeypatch):
+    mechanisms = [kind(e) for kind, e in zip(kinds, (1, 0.5, 4, 2), strict=False)]
+    result = outcome_law(or_by_xor, mechanisms, monkeypatch)
+    merged = or_by_xor([NoisyBits.of_array(m, np.zeros(8, np.bool_)) for m in mechanisms]).mechanism
+    for bits in product([False, True], repeat=len(kinds)):
+        assert law_of(result, mechanisms, bits) == pytest.approx(
+            merged.lit / GRID if any(bits) else merged.empty / GRID
+        )
+    assert merged.epsilon == pytest.approx(
+        reduce(lambda total, m: or_epsilon((total, m.epsilon)), mechanisms, math.inf)
+    )
+
+
+def test_noise_of_an_xor_is_the_nearest_integer_in_any_order():
+    rng = np.random.default_rng(7)
+    for count in (2, 3, 5):
+        mechanisms = [xor(e) for e in rng.uniform(0.01, 12, count).tolist()]
+        exact = GRID * merge_oracle.odd_probability([Fraction(m.empty, GRID) for m in mechanisms])
+        inputs = [NoisyBits.of_array(m, rng.random(64) < 0.5) for m in mechanisms]
+        results = {or_by_xor(order) for order in permutations(inputs)}
+        assert len(results) == 1
+        assert abs(results.pop().mechanism.empty - exact) <= Fraction(1, 2)
+    first, second = (NoisyBits.of_array(symmetric(e), rng.random(64) < 0.5) for e in (0.3, 5))
+    assert bit_xor(first, second) == bit_xor(second, first)
+    exact = GRID * merge_oracle.odd_probability([Fraction(bits.mechanism.empty, GRID) for bits in (first, second)])
+    assert abs(bit_xor(first, second).mechanism.empty - exact) <= Fraction(1, 2)
 
 
 def test_not_commutes_with_symmetric_noise_only():
@@ -160,13 +251,37 @@ def test_what_has_no_merge_is_refused():
         union(layouts)
     with pytest.raises(UsageError, match="1/2"):
         union_by_xor(layouts)
+    for kind, merge in ((symmetric, union), (xor, union_by_xor)):
+        bits = NoisyBits.of_array(kind(1), np.zeros(64, np.bool_))
+        with pytest.raises(IncompatibleError, match="bitmaps differ"):
+            merge([NoisyBitmap(layout, "xxh64", bits) for layout in (LinearCounting(64), BloomFilter(64, 1))])
+        with pytest.raises(UsageError, match="no inputs"):
+            merge([])
+
+
+def test_vectors_of_other_lengths_are_refused_by_every_operation():
+    for kind, operations in (
+        (symmetric, (bit_or, bit_and, lambda inputs: bit_xor(*inputs))),
+        (xor, (or_by_xor,)),
+    ):
+        inputs = [NoisyBits.of_array(kind(1), np.zeros(length, np.bool_)) for length in (8, 9)]
+        for operation in operations:
+            with pytest.raises(IncompatibleError, match="8 bits against 9"):
+                operation(inputs)
+
+
+def test_a_single_input_is_returned_as_it_is():
+    only = NoisyBits.of_array(symmetric(1), np.array([True, False, True]))
+    half = NoisyBits.of_array(xor(1), np.array([True, False, True]))
+    assert bit_or([only]) == bit_and([only]) == only
+    assert or_by_xor([half]) == half
 
 
 def test_the_order_of_inputs_does_not_matter():
     rng = np.random.default_rng(5)
     inputs = [NoisyBits.of_array(symmetric(e), rng.random(512) < 0.5) for e in (1, 2, 1, 3)]
-    assert bit_or(inputs) == bit_or(inputs[::-1])
-    assert bit_and(inputs) == bit_and(inputs[::-1])
+    for operation in (bit_or, bit_and):
+        assert len({operation(order) for order in permutations(inputs)}) == 1
 
 
 def test_the_union_of_bitmaps_is_the_merge_of_sketches(monkeypatch):
