@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from benchmarks.paper.cells import FM85, HLL, LOOSE, PCSA, PRIVATE, SYM, TIGHT, XOR, Cell
 from benchmarks.paper.summary import Row
-from benchmarks.paper.tables import markdown
+from benchmarks.paper.tables import markdown, three_digits
 from benchmarks.paper.theory import STATED, relative_errors
 
 SIGMAS = 4.0
@@ -266,8 +266,7 @@ def _deviation(row: Row) -> str:
 
 
 def _span(values: list[float]) -> str:
-    low, high = (f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in (min(values), max(values)))
-    return f"{low} .. {high} times"
+    return f"{three_digits(min(values))} .. {three_digits(max(values))} times"
 
 
 def _list(values: list[float], scale: float = 100.0) -> str:

@@ -42,6 +42,10 @@ def ratio(row: Row) -> str:
     return plus_minus(row.efficiency, row.efficiency_error)
 
 
+def three_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def count(n: int) -> str:
     return f"{n:,}"
 
@@ -90,7 +94,7 @@ def readings_table(rows: list[Row]) -> str:
     for method in (TIGHT, LOOSE):
         for reading in READINGS:
             here = [by[reading_method(method, reading), epsilon] for epsilon in epsilons]
-            body.append([method, reading.name, *(f"{row.efficiency:.3g}" for row in here)])
+            body.append([method, reading.name, *(three_digits(row.efficiency) for row in here)])
     return markdown(["sketch", "tolerance", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], body)
 
 
