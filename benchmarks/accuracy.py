@@ -13,12 +13,19 @@ from pathlib import Path
 import click
 import numpy as np
 
+from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.sketch import union
+from sfm_stream.sketch.estimate import channel_of, estimate
 from sfm_stream.sketch.likelihood import Channel, maximise, standard_errors
+from sfm_stream.sketch.noisy import NoisyBits
+from sfm_stream.sketch.operations import bit_and
+from sfm_stream.sketch.pair import estimate_pair
+from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference.occupancy import lit_cells, lit_windows, noisy_histogram, noisy_ones
+from reference.pair_oracle import noisy_pair
 
 BIG = (4096, 24)
 SHAPES = (BIG, (64, 16), (256, 16), (1024, 20), (16384, 24))
@@ -27,7 +34,8 @@ COUNTS = (0, 10, 30, 100, 300, 1000, 10_000, 100_000, 1_000_000)
 OVERLAPS = ("disjoint", "same", "half", "heavy", "one", "day")
 RELEASES = ((2, 1), (2, 4), (4, 1), (4, 2), (8, 1), (12, 2), (12, 4), (24, 2), (24, 4), (60, 4))
 TALLY_COUNTS = (300, 1000, 10_000, 100_000)
-TRIALS = {"single": 600, "tally": 100, "small": 60, "long": 1000}
+PAIR_EPSILONS, PAIR_SIZE, PAIR_SHARED = (1, 2, 4), 100_000, (50_000, 10_000, 1000)
+TRIALS = {"single": 600, "pair": 600, "tally": 100, "small": 60, "long": 1000}
 LONG = (
     (BIG, 8, 1, "disjoint", 100_000),
     (BIG, 8, 1, "same", 100_000),
@@ -77,6 +85,46 @@ def tally(shape, releases, epsilon, pattern, n, trials):
     return np.array([(e.value, e.unclamped, e.low, e.high) for e in found])
 
 
+def pair(shape, epsilon, both, trials):
+    """(trials, 3, 4): unclamped, standard error, low, high for both, only first, and both from the AND alone."""
+    rng = np.random.default_rng([3, *shape, round(1000 * epsilon), both])
+    q, k, alone = 1 / (math.exp(epsilon) + 1), flip_threshold(epsilon), PAIR_SIZE - both
+    found = []
+    for _ in range(trials):
+        noisy = noisy_pair(rng, *shape, (both, alone, alone), (q, q))
+        packed = [np.packbits(bits, bitorder="little").tobytes() for bits in noisy]
+        first, second = (SfmSketch(SketchShape(*shape), k, "xxh64", bits) for bits in packed)
+        e = estimate_pair(first, second)
+        rows = [(part.unclamped, part.standard_error, part.low, part.high) for part in (e.both, e.only_first)]
+        found.append([*rows, (from_and_alone(first, second), 0.0, 0.0, 0.0)])
+    return np.array(found)
+
+
+def from_and_alone(first, second):
+    """Items in both from the randomized AND: the mean of its z is gamma^a + gamma^b - gamma^u, a and b estimated apart.
+
+    The union u solves the weighted score; both = a + b - u, which may be negative.
+    """
+    merged = bit_and([NoisyBits.of(first), NoisyBits.of(second)])
+    shape, channel = first.shape, merged.mechanism.channel
+    sums = ((channel.p - merged.array()) / channel.gap).reshape(shape.levels, -1).sum(axis=1)
+    a, b = (estimate(sketch).value for sketch in (first, second))
+    log_gamma = np.log1p(-shape.rho)
+
+    def score(u):
+        mean = np.exp(a * log_gamma) + np.exp(b * log_gamma) - np.exp(u * log_gamma)
+        slope = -log_gamma * np.exp(u * log_gamma)
+        return float(
+            slope / (channel.empty_variance + np.clip(mean * (1 - mean), 0, 1)) @ (sums - shape.buckets * mean)
+        )
+
+    low, high = 0.0, 10.0 * (a + b + 1.0)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if score(middle) > 0.0 else (low, middle)
+    return a + b - low
+
+
 def covered(found, n):
     return 100 * float(np.mean((found[:, 2] <= n) & (n <= found[:, 3])))
 
@@ -122,6 +170,23 @@ def single_tables(run, trials):
         row(f"{shape[0]}x{shape[1]}", n, *(f"{covered(found[shape, e, n], n):.1f}" for e in EPSILONS))
 
 
+def pair_table(run, trials):
+    cases = [(BIG, e, both, trials) for e, both in product(PAIR_EPSILONS, PAIR_SHARED)]
+    found = dict(zip([case[1:3] for case in cases], run(pair, cases), strict=True))
+    title = f"Two sketches of {PAIR_SIZE} items, 4096x24: error in items, {trials} trials"
+    click.echo(f"\n### {title}\n")
+    part = "RMSE / stated / coverage in %"
+    header("eps", "in both", "one sketch alone", f"both: {part}", f"only first: {part}", "both, from AND alone: RMSE")
+    for e, both in product(PAIR_EPSILONS, PAIR_SHARED):
+        _, sandwich = standard_errors(SketchShape(*BIG), channel_of(flip_threshold(e)), float(PAIR_SIZE))
+        cells = []
+        for place, truth in enumerate((both, PAIR_SIZE - both)):
+            here = found[e, both][:, place]
+            stated = np.median(here[:, 1])
+            cells.append(f"{rrmse(here, truth) * truth / 100:.0f} / {stated:.0f} / {covered(here, truth):.1f}")
+        row(e, both, f"{sandwich:.0f}", *cells, f"{rrmse(found[e, both][:, 2], both) * both / 100:.0f}")
+
+
 def tally_tables(run, trials, shapes, releases, counts, title):
     cases = [(s, k, e, p, n, trials) for s, (k, e), p, n in product(shapes, releases, OVERLAPS, counts)]
     found = dict(zip([case[:5] for case in cases], run(tally, cases), strict=True))
@@ -162,6 +227,8 @@ def main(trials: int | None, processes: int, tables: tuple[str, ...]) -> None:
 
         if "single" in wanted:
             single_tables(run, wanted["single"])
+        if "pair" in wanted:
+            pair_table(run, wanted["pair"])
         if "tally" in wanted:
             tally_tables(run, wanted["tally"], [BIG], RELEASES, TALLY_COUNTS, "Tallies, 4096x24")
         if "small" in wanted:

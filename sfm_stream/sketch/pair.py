@@ -44,8 +44,8 @@ class PairEstimate:
 def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.95) -> PairEstimate:
     """The sizes of the intersection, of both differences and of the union of two sets, from their private sketches.
 
-    The sketches may differ in epsilon, not in shape or hash. A part whose sketch is saturated or pure noise is
-    uninformative. Raises IncompatibleError, UsageError.
+    The sketches may differ in epsilon, not in shape or hash, and are two releases: each has noise of its own. Where one
+    is saturated or pure noise, all parts are uninformative. Raises IncompatibleError, UsageError.
     """
     require_confidence(confidence)
     require_same("pair", first, second, same_k=False)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from sfm_stream.errors import ShapeError
 from sfm_stream.privacy.flip import privatize
 from sfm_stream.privacy.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.sketch.bitmap import RawBitmap
@@ -94,16 +93,3 @@ def test_a_full_bitmap_is_saturated_and_an_empty_one_empty(layout):
     full = raw_of(layout, np.arange(int(20 * layout.capacity)))
     assert estimate(privatize(full, 6, coins=SeededCoins(6))).status is Status.SATURATED
     assert estimate(privatize(raw_of(layout, []), 2, coins=SeededCoins(8))).low == 0.0
-
-
-def test_layouts_out_of_range_are_refused():
-    for make in (
-        lambda: LinearCounting(63),
-        lambda: LinearCounting(64.0),
-        lambda: BloomFilter(1024, 0),
-        lambda: BloomFilter(1024, 17),
-        lambda: LiquidLegions(64, 10.0),
-        lambda: LiquidLegions(4096, 0.5),
-    ):
-        with pytest.raises(ShapeError):
-            make()
