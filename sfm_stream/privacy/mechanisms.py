@@ -15,8 +15,7 @@ Kind: TypeAlias = Callable[[Epsilon], Mechanism]
 
 def symmetric(epsilon: Epsilon) -> Mechanism:
     """M_sym: q = 1/(e^epsilon + 1), p = 1 - q (paper, def. sym-rr). The one that releases use."""
-    k = flip_threshold(epsilon)
-    return Mechanism(GRID - k, k)
+    return Mechanism.flipping(flip_threshold(epsilon))
 
 
 def xor(epsilon: Epsilon) -> Mechanism:

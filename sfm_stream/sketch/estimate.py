@@ -14,14 +14,13 @@ from sfm_stream.errors import UsageError
 from sfm_stream.sketch import union
 from sfm_stream.sketch.intervals import normal_limits
 from sfm_stream.sketch.likelihood import Channel, maximise
+from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.noisy import NoisyBitmap
 from sfm_stream.sketch.score import Inverted
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally
 
 MIN_CONFIDENCE, MAX_CONFIDENCE = 0.68, 0.999
-FAINTEST = 1 << 40
-"""A smaller k, of an epsilon above 16, is taken as this: it flips less than one cell of the largest sketch."""
 
 
 NOTHING = Inverted(0.0, 0.0, math.inf, 0.0, math.inf)
@@ -81,8 +80,7 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
 
 def channel_of(k: int) -> Channel:
     """The channel of a sketch whose cells were flipped with probability k / 2^64."""
-    k = max(k, FAINTEST)
-    return Channel(k / GRID, k / GRID, (GRID - 2 * k) / GRID)
+    return Mechanism.flipping(k).channel
 
 
 def require_confidence(confidence: float) -> None:

@@ -95,11 +95,6 @@ def hash_items(items: Iterable[object] | NDArray[np.generic], item_hash: ItemHas
     return hash_encoded(map(encode_item, column), len(column), item_hash)
 
 
-def rehash(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Shape (n,): xxHash64 of each hash as an 8-byte item, for sketches that want several hashes of one item."""
-    return _xxh64_of_words(hashes)
-
-
 def _words(column: NDArray[np.generic]) -> NDArray[np.uint64]:
     if column.dtype.kind == "f":
         with np.errstate(invalid="ignore"):  # widening a signalling NaN would warn

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import ShapeError
-from sfm_stream.sketch.hashing import rehash
-from sfm_stream.sketch.shape import constant
+from sfm_stream.sketch.hashing import hash_items
+from sfm_stream.sketch.shape import constant, require_between
 
 Array = NDArray[np.float64]
 MIN_CELLS, MAX_CELLS = 64, 1 << 22
@@ -61,7 +61,7 @@ class LinearCounting:
     throws = 1
 
     def __post_init__(self) -> None:
-        _require("cells", self.cells, MIN_CELLS, MAX_CELLS)
+        require_between("cells", self.cells, MIN_CELLS, MAX_CELLS)
 
     @property
     def nbytes(self) -> int:
@@ -100,7 +100,7 @@ class BloomFilter(LinearCounting):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require("hashes", self.hashes, 1, MAX_HASHES)
+        require_between("hashes", self.hashes, 1, MAX_HASHES)
 
     @property
     def throws(self) -> int:  # type: ignore[override]
@@ -111,7 +111,7 @@ class BloomFilter(LinearCounting):
         """Shape (n * throws,): the cells that these items light."""
         thrown = [hashes]
         for _ in range(self.hashes - 1):
-            thrown.append(rehash(thrown[-1]))
+            thrown.append(hash_items(thrown[-1].view(np.int64)))
         return _scaled(np.concatenate(thrown), self.cells)
 
 
@@ -128,7 +128,7 @@ class LiquidLegions:
     throws = 1
 
     def __post_init__(self) -> None:
-        _require("cells", self.cells, MIN_CELLS, 1 << 16)
+        require_between("cells", self.cells, MIN_CELLS, 1 << 16)
         if not 1.0 <= self.decay <= 20.0:
             raise ShapeError(f"decay: {self.decay} is outside 1..20")
         if float(self.rho[0]) > _LIKELIEST:
@@ -171,10 +171,3 @@ class LiquidLegions:
 def _scaled(hashes: NDArray[np.uint64], cells: int) -> NDArray[np.uint32]:
     """The top 32 bits of each hash as a fraction of the cells; no cell is likelier than another by 2^-10 of itself."""
     return ((hashes >> np.uint64(32)) * np.uint64(cells) >> np.uint64(32)).astype(np.uint32)
-
-
-def _require(name: str, value: int, low: int, high: int) -> None:
-    if type(value) is not int:
-        raise ShapeError(f"{name}: expected an integer, got {type(value).__name__}")
-    if not low <= value <= high:
-        raise ShapeError(f"{name}: {value} is outside {low}..{high}")

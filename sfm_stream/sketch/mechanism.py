@@ -9,6 +9,10 @@ from sfm_stream.errors import UsageError
 from sfm_stream.sketch.likelihood import Channel
 from sfm_stream.sketch.sfm import GRID
 
+FAINTEST = 1 << 40
+"""An estimate takes a smaller chance of noise, of an epsilon above 16, for this: it flips less than one cell of the
+largest sketch, and a float tells 1 - 2^-24 from 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
@@ -27,6 +31,11 @@ class Mechanism:
         if not 0 < self.empty <= self.lit < GRID:
             raise UsageError(f"thresholds {self.lit} and {self.empty} are not in 0 < empty <= lit < 2^64")
 
+    @classmethod
+    def flipping(cls, k: int) -> Mechanism:
+        """The symmetric one, which inverts each bit with probability k / 2^64."""
+        return cls(GRID - k, k)
+
     @property
     def symmetric(self) -> bool:
         """Whether ones and zeros are flipped alike, which is what negation and the randomized merge ask for."""
@@ -35,7 +44,8 @@ class Mechanism:
     @property
     def channel(self) -> Channel:
         """The same as floats, for estimates."""
-        return Channel((GRID - self.lit) / GRID, self.empty / GRID, (self.lit - self.empty) / GRID)
+        miss, empty = max(GRID - self.lit, FAINTEST), max(self.empty, FAINTEST)
+        return Channel(miss / GRID, empty / GRID, (GRID - miss - empty) / GRID)
 
     @property
     def epsilon(self) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sfm_stream.errors import UsageError
 from sfm_stream.sketch.layout import Layout
 from sfm_stream.sketch.mechanism import Mechanism
-from sfm_stream.sketch.sfm import GRID, SfmSketch
+from sfm_stream.sketch.sfm import SfmSketch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class NoisyBits:
     @classmethod
     def of(cls, sketch: SfmSketch) -> NoisyBits:
         """The bits of a private sketch."""
-        return cls(Mechanism(GRID - sketch.k, sketch.k), sketch.shape.cells, sketch.bits)
+        return cls(Mechanism.flipping(sketch.k), sketch.shape.cells, sketch.bits)
 
     @classmethod
     def of_array(cls, mechanism: Mechanism, bits: NDArray[np.bool_]) -> NoisyBits:

@@ -46,7 +46,7 @@ def bit_or(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyBi
     merged = merged_threshold([bits.mechanism.empty for bits in inputs])
     groups = [(k, releases[k], ones[k]) for k in sorted(ones)]
     drawn = merged_ones(groups, merged, digits, [bits.digest() for bits in inputs])
-    return NoisyBits.of_array(Mechanism(GRID - merged, merged), drawn)
+    return NoisyBits.of_array(Mechanism.flipping(merged), drawn)
 
 
 def bit_and(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyBits:
@@ -57,8 +57,7 @@ def bit_and(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyB
 def bit_xor(first: NoisyBits, second: NoisyBits) -> NoisyBits:
     """The xor of two vectors, without coins (paper, lem. xor-msym). Symmetric mechanisms only."""
     _require([first, second], "xor", lambda mechanism: mechanism.symmetric, "a symmetric mechanism")
-    flip = _odd([first.mechanism.empty, second.mechanism.empty])
-    return _xored([first, second], Mechanism(GRID - flip, flip))
+    return _xored([first, second], Mechanism.flipping(_odd([first.mechanism.empty, second.mechanism.empty])))
 
 
 def bit_not(bits: NoisyBits) -> NoisyBits:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from sfm_stream.sketch.estimate import Estimate, Status, channel_of, estimate, normal_estimate, require_confidence
 from sfm_stream.sketch.likelihood import Channel
+from sfm_stream.sketch.mechanism import Mechanism
+from sfm_stream.sketch.merge import merged_threshold
 from sfm_stream.sketch.score import TINY
-from sfm_stream.sketch.sfm import GRID, SfmSketch, require_same
+from sfm_stream.sketch.sfm import SfmSketch, require_same
 from sfm_stream.sketch.shape import SketchShape
 
 Array = NDArray[np.float64]
@@ -50,7 +52,7 @@ def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.
     require_confidence(confidence)
     require_same("pair", first, second, same_k=False)
     alone = [estimate(sketch, confidence=confidence) for sketch in (first, second)]
-    epsilon = _and_epsilon(first.k, second.k)
+    epsilon = Mechanism.flipping(merged_threshold([first.k, second.k])).epsilon
     if any(one.status in (Status.SATURATED, Status.UNINFORMATIVE) for one in alone):
         nothing = normal_estimate(0.0, float("inf"), confidence)
         return PairEstimate(nothing, nothing, nothing, nothing, epsilon)
@@ -71,11 +73,6 @@ def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.
         for part in (*np.eye(3), np.ones(3))
     )
     return PairEstimate(both, only_first, only_second, either, epsilon)
-
-
-def _and_epsilon(*ks: int) -> float:
-    kept = np.prod([(GRID - 2 * k) / (GRID - k) for k in ks])
-    return float(-np.log1p(-kept)) if kept < 1.0 else float("inf")
 
 
 @dataclass(frozen=True, slots=True)

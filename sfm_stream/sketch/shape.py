@@ -26,14 +26,8 @@ class SketchShape:
     levels: int
 
     def __post_init__(self) -> None:
-        for name, value, low, high in (
-            ("buckets", self.buckets, MIN_BUCKETS, MAX_BUCKETS),
-            ("levels", self.levels, MIN_LEVELS, MAX_LEVELS),
-        ):
-            if type(value) is not int:
-                raise ShapeError(f"{name}: expected an integer, got {type(value).__name__}")
-            if not low <= value <= high:
-                raise ShapeError(f"{name}: {value} is outside {low}..{high}")
+        require_between("buckets", self.buckets, MIN_BUCKETS, MAX_BUCKETS)
+        require_between("levels", self.levels, MIN_LEVELS, MAX_LEVELS)
         if self.buckets & (self.buckets - 1):
             raise ShapeError(f"buckets: {self.buckets} is not a power of two")
 
@@ -91,3 +85,11 @@ def constant(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same array, read-only from now on."""
     values.setflags(write=False)
     return values
+
+
+def require_between(name: str, value: int, low: int, high: int) -> None:
+    """Raise ShapeError unless the value is an integer in low..high."""
+    if type(value) is not int:
+        raise ShapeError(f"{name}: expected an integer, got {type(value).__name__}")
+    if not low <= value <= high:
+        raise ShapeError(f"{name}: {value} is outside {low}..{high}")

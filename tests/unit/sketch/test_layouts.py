@@ -18,6 +18,7 @@ from sfm_stream.sketch.layout import BloomFilter, LinearCounting, LiquidLegions
 from sfm_stream.sketch.noisy import NoisyBitmap, NoisyBits
 from sfm_stream.sketch.occupancy import Occupancy
 from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
 LAYOUTS = [
@@ -152,6 +153,14 @@ def test_a_sketch_as_one_bitmap_among_others_has_the_same_estimate():
     assert bitmap.ones().tolist() == sketch.ones().tolist()
     for mine, theirs in ((estimate(bitmap), estimate(sketch)), (estimate(bitmap, confidence=0.8), estimate(sketch))):
         assert (mine.value, mine.standard_error) == pytest.approx((theirs.value, theirs.standard_error), rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 1 << 39, 1 << 41])
+def test_so_has_one_of_almost_no_noise(k):
+    """A float cannot tell 1 - 2^-64 from 1."""
+    sketch = SfmSketch(SketchShape(64, 8), k, "xxh64", b"\xff" + bytes(63))
+    assert estimate(NoisyBitmap.of(sketch)).value == pytest.approx(estimate(sketch).value, rel=1e-9)
+    assert estimate(sketch).value > 8
 
 
 def test_throws_of_a_bloom_filter_are_divided_among_items():
