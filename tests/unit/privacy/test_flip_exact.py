@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import beta
+from support.coin_tapes import Tape, assert_draws, explore
 
 from sfm_stream.errors import EntropyError, EpsilonError, SfmStreamError
 from sfm_stream.privacy.coins import SYSTEM_COINS, SystemCoins
@@ -58,48 +59,6 @@ def assert_law(laws, k, word):
             wanted = flipped**changes * (1 - flipped) ** (len(laws).bit_length() - 1 - changes)
             assert law.get(output, 0) == wanted, "law: not k / 2^b for each cell independently"
         assert sum(law.values()) == 1, "law: an output outside the cells"
-
-
-def assert_draws(requests):
-    """requests: for each input, what was asked of each tape. The coins alone decide how many are drawn."""
-    assert all(made == requests[0] for made in requests.values()), "draws: the number of digits depends on the data"
-
-
-class NeedsMore(Exception):
-    pass
-
-
-class Tape:
-    """Coins that serve given digits and stop when they run out."""
-
-    def __init__(self, digits):
-        self.left, self.requests = digits, []
-
-    def digits(self, count):
-        self.requests.append(count)
-        if count > len(self.left):
-            raise NeedsMore(count - len(self.left))
-        served, self.left = self.left[:count], self.left[count:]
-        return np.array(served, np.uint8)
-
-
-def explore(flip_function, x, k, word, cells):
-    """The exact law of the output for one input, and the requests on each tape, over the tree of all tapes."""
-    lengths, requests, tapes = Counter(), {}, [()]
-    while tapes:
-        digits = tapes.pop()
-        tape = Tape(digits)
-        try:
-            output = int(flip_function(np.array([x], np.uint8), k, tape, word, cells)[0])
-        except NeedsMore as more:
-            tapes.extend(digits + rest for rest in product(range(1 << word.digit_bits), repeat=more.args[0]))
-            continue
-        lengths[output, len(digits)] += 1
-        requests[digits] = tuple(tape.requests)
-    law = Counter()
-    for (output, length), count in lengths.items():
-        law[output] += Fraction(count, 1 << word.digit_bits * length)
-    return law, requests
 
 
 def assert_private(flip_function, k, word, cells):

@@ -4,7 +4,6 @@ The enumeration runs the real `respond` over all coin tapes of small words and c
 false alarms. The mutants below are wrong responses that the same functions must catch.
 """
 
-from collections import Counter
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import partial
@@ -13,6 +12,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from reference.exact_exp import exp_bounds
+from support.coin_tapes import assert_draws, explore
 
 from sfm_stream.errors import EpsilonError
 from sfm_stream.privacy import flip as flipping
@@ -103,40 +103,6 @@ def test_the_xor_mechanism_is_theirs_at_a_larger_epsilon(epsilon):
 # Randomized response, over all tapes
 
 
-class NeedsMore(Exception):
-    pass
-
-
-class Tape:
-    """Coins that serve given digits and stop when they run out."""
-
-    def __init__(self, digits):
-        self.left, self.requests = digits, []
-
-    def digits(self, count):
-        self.requests.append(count)
-        if count > len(self.left):
-            raise NeedsMore(count - len(self.left))
-        served, self.left = self.left[:count], self.left[count:]
-        return np.array(served, np.uint8)
-
-
-def explore(function, bits, mechanism, word, cells):
-    """The exact law of the output for one input, and the requests on each tape, over the tree of all tapes."""
-    law, requests, tapes = Counter(), {}, [()]
-    while tapes:
-        digits = tapes.pop()
-        tape = Tape(digits)
-        try:
-            output = int(function(np.array([bits], np.uint8), mechanism, tape, word, cells)[0])
-        except NeedsMore as more:
-            tapes.extend(digits + rest for rest in product(range(1 << word.digit_bits), repeat=more.args[0]))
-            continue
-        law[output] += Fraction(1, 1 << word.digit_bits * len(digits))
-        requests[digits] = tuple(tape.requests)
-    return law, requests
-
-
 def response_law(bits, mechanism, size, cells):
     """F_{p,q} in each cell, independently, as the paper defines it."""
     law = {}
@@ -154,8 +120,7 @@ def assert_response(function, mechanism, word, cells):
     for bits, (law, _) in found.items():
         wanted = response_law(bits, mechanism, 1 << word.bits, cells)
         assert {output: law.get(output, 0) for output in {*law, *wanted}} == wanted, "law: not F_{p,q} in each cell"
-    requests = [made for _, made in found.values()]
-    assert all(made == requests[0] for made in requests), "draws: how many digits are drawn depends on the bits"
+    assert_draws({bits: requests for bits, (_, requests) in found.items()})
 
 
 @pytest.mark.parametrize("thresholds", [(13, 3), (11, 6), (9, 9)])

@@ -7,6 +7,7 @@ from itertools import combinations_with_replacement, permutations
 import numpy as np
 import pytest
 from reference import merge_oracle as oracle
+from support.seeded_coins import SeededCoins
 
 from sfm_stream.errors import EntropyError, IncompatibleError, SfmStreamError, UsageError
 from sfm_stream.privacy.epsilon import flip_threshold
@@ -284,16 +285,6 @@ def test_a_raw_sketch_cannot_be_merged():
 
 
 # Statistics
-
-
-class SeededCoins:
-    """Reproducible flips, for tests only."""
-
-    def __init__(self, seed):
-        self._rng = np.random.default_rng(seed)
-
-    def digits(self, count):
-        return self._rng.integers(0, 256, count, np.uint8)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
