@@ -1,4 +1,7 @@
-"""`sfm-stream ingest`, `publish` and `rollup`: the long-lived workers of a pipeline on a cluster."""
+"""`sfm-stream ingest`, `publish` and `rollup`: the long-lived workers of a pipeline on a cluster.
+
+What needs the client of a cluster is imported where it is used: the client takes longer to load than most commands run.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,19 @@ import gc
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sfm_stream.app.cluster import Service, open_ingest, open_publisher, open_repartition, open_rollup
 from sfm_stream.app.monitor import Monitor, monitoring
 from sfm_stream.app.runner import Stop
 from sfm_stream.app.service import serve
 from sfm_stream.config import Config, load_config
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.logs import configure
+
+if TYPE_CHECKING:
+    from sfm_stream.app.cluster import Service
 
 _log = logging.getLogger(__name__)
 _CONFIG = click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
@@ -31,6 +37,8 @@ _OPERATOR = click.option(
 @_OPERATOR
 def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | None) -> None:
     """Count the topic of CONFIG and release each window once. Start as many as there is work for."""
+    from sfm_stream.app.cluster import open_ingest, open_publisher
+
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
         services = [open_ingest(loaded, first_start)]
@@ -44,6 +52,8 @@ def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | No
 @_OPERATOR
 def publish(config: Path, operator: str | None) -> None:
     """Copy committed releases of CONFIG's pipeline from its outbox to its public sketch topic."""
+    from sfm_stream.app.cluster import open_publisher
+
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
         _serve([open_publisher(loaded)], stopping, monitor)
@@ -54,6 +64,8 @@ def publish(config: Path, operator: str | None) -> None:
 @_OPERATOR
 def rollup(config: Path, operator: str | None) -> None:
     """Merge the released windows of CONFIG's pipeline into hours and days, and publish those."""
+    from sfm_stream.app.cluster import open_rollup
+
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator, public=True) as monitor:
         observer = monitor.public.published if monitor.public is not None else None
@@ -70,6 +82,8 @@ def repartition(config: Path, source: str, partitions: int, operator: str | None
 
     Runs until it is stopped; several may run. Every record keeps its bytes and its time stamp.
     """
+    from sfm_stream.app.cluster import open_repartition
+
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
         _serve([open_repartition(loaded, source, partitions)], stopping, monitor)

@@ -264,3 +264,12 @@ def test_usage_errors_have_code_2(app):
     assert command("run").returncode == 2
     assert command("estimate", app, "--by", "range").returncode == 2
     assert command("estimate", app, "--from", "yesterday").returncode == 2
+
+
+def test_commands_without_a_cluster_do_not_load_its_client(app):
+    """The client takes longer to load than most commands run."""
+    loaded = "print(sorted(name for name in sys.modules if name.partition('.')[0] in ('kafka', 'pyarrow')))"
+    run = f"cli(['check', {str(app)!r}], standalone_mode=False)"
+    call = f"import sys; from sfm_stream.cli.main import cli; {run}; {loaded}"
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
