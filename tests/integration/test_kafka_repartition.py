@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,18 +64,29 @@ def count_of(bootstrap: str, topic: str) -> int:
         return 0
 
 
+def hold_at(copy, reached: Callable[[], bool]) -> None:
+    """Once it has begun let it run a fifth of a second at a time, and look while it is stopped and cannot move on."""
+    before, deadline = copy.said.count("assigned"), time.monotonic() + 90
+    wait_until(lambda: copy.process.poll() is not None or copy.said.count("assigned") > before, 60, every_s=0.02)
+    copy.process.send_signal(signal.SIGSTOP)
+    while copy.process.poll() is None and not reached():
+        assert time.monotonic() < deadline, copy.said
+        copy.process.send_signal(signal.SIGCONT)
+        time.sleep(0.2)
+        copy.process.send_signal(signal.SIGSTOP)
+
+
 def test_a_copy_that_is_killed_and_started_again_holds_each_record_once_and_is_counted_right(kafka, tmp_path):
     raw = make_topic(kafka, topic_name("raw"), SOURCES, {"retention.ms": 3_600_000_000})
     run = Run(kafka, tmp_path)
     copied = topic_name("copied")
-    config = run.config("copied.toml", topic=copied)
+    config = run.config("copied.toml", topic=copied, room=4096)  # 100 transactions, a few in the time between two looks
     rows = fill(run, raw)
     call = ("repartition", str(config), "--from", raw, "--partitions", "3", "--operator", "")
     log = tmp_path / "repartition.log"
     for share in (1, 2, 3):  # in the middle of the work
         with command(log, *call) as copy:
-            done = len(rows) * share // 4
-            wait_until(lambda: copy.process.poll() is not None or count_of(kafka, copied) >= done, 60, every_s=0.05)  # noqa: B023
+            hold_at(copy, lambda: count_of(kafka, copied) >= len(rows) * share // 4)  # noqa: B023
             assert copy.process.poll() is None, copy.said
             copy.process.kill()
             copy.process.wait()
