@@ -3,7 +3,11 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint
+PRESTO = 0.287
+PRESTO_HOME ?= $(VENV)/presto-server-$(PRESTO)
+COPY = org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
+
+.PHONY: demo test lint presto presto-golden
 
 demo: $(VENV)/.demo  ## count distinct aircraft in a month of flights, privately
 	$(BIN)/python examples/flights/demo.py
@@ -16,6 +20,12 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+presto: $(VENV)/.presto $(PRESTO_HOME)  ## docs/presto.md on a real Presto, which is a download of 2 GB
+	PRESTO_HOME=$(PRESTO_HOME) $(BIN)/python -m pytest -q tests/integration/test_presto_server.py
+
+presto-golden: $(VENV)/.presto $(PRESTO_HOME)  ## write anew what that Presto makes and counts
+	PRESTO_HOME=$(PRESTO_HOME) $(BIN)/python tests/golden/make_presto_engine.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfm-stream needs Python 3.11 or newer: make PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
@@ -27,3 +37,14 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
 	touch $@
+
+$(VENV)/.presto: $(VENV)/.test
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[presto]'
+	touch $@
+
+$(PRESTO_HOME):
+	mvn -B -q $(COPY) -Dartifact=com.facebook.presto:presto-server:$(PRESTO):tar.gz -DoutputDirectory=$(VENV)
+	mkdir -p $(VENV)/unpacked
+	tar xzf $(VENV)/presto-server-$(PRESTO).tar.gz -C $(VENV)/unpacked
+	mv $(VENV)/unpacked/presto-server-$(PRESTO) $@
+	rm $(VENV)/presto-server-$(PRESTO).tar.gz

@@ -110,9 +110,13 @@ def presto_cardinality(bits: NDArray[np.uint8], shape: SketchShape, p: float) ->
         step = _ratio(-first, second)
         guess += step
         rounds += 1
-    if math.isnan(guess):
+    if not guess > 0.0:  # NaN, too
         return 0
-    return max(0, math.floor(min(guess + 0.5, _JAVA_LONG_MAX)))
+    if guess >= _JAVA_LONG_MAX:
+        return _JAVA_LONG_MAX
+    whole = math.floor(guess)
+    # As Java rounds; floor(guess + 0.5) rounds twice and is one off for odd numbers beyond 2^52.
+    return whole + (guess - whole >= 0.5)
 
 
 def _derivatives(n: float, lit: NDArray[np.bool_], p: float) -> tuple[float, float]:

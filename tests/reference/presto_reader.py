@@ -5,6 +5,7 @@ Pure Python, one bit at a time, written from the format description alone. Impor
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 
 @dataclass(frozen=True)
@@ -120,4 +121,4 @@ def cardinality(blob: Blob) -> int:
         rounds += 1
     if math.isnan(guess) or guess < 0:
         return 0
-    return 2**63 - 1 if guess > 2**63 else math.floor(guess + 0.5)
+    return 2**63 - 1 if guess > 2**63 else math.floor(Fraction(guess) + Fraction(1, 2))
