@@ -129,6 +129,8 @@ class LiquidLegions:
 
     def __post_init__(self) -> None:
         require_between("cells", self.cells, MIN_CELLS, 1 << 16)
+        if type(self.decay) not in (int, float):
+            raise ShapeError(f"decay: expected a number, got {type(self.decay).__name__}")
         if not 1.0 <= self.decay <= 20.0:
             raise ShapeError(f"decay: {self.decay} is outside 1..20")
         if float(self.rho[0]) > _LIKELIEST:

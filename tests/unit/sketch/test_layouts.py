@@ -191,6 +191,8 @@ def test_throws_of_a_bloom_filter_are_divided_among_items():
         lambda: LiquidLegions(4096, 0.99),
         lambda: LiquidLegions(4096, 20.5),
         lambda: LiquidLegions(4096, math.nan),
+        lambda: LiquidLegions(4096, "8"),
+        lambda: LiquidLegions(4096, True),
         lambda: LiquidLegions(64, 2.1),
     ],
 )
