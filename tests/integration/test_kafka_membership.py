@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
+import pytest
 from kafka.admin import MemberToRemove
 from kafka.structs import MemberState
 from support.kafka_topics import make_topic, topic_name
 
+from sfm_stream.errors import StateError
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
@@ -19,15 +22,15 @@ def test_a_member_that_is_thrown_out_while_it_joins_is_told(kafka: str) -> None:
     name = topic_name("membership")
     make_topic(kafka, name, 2)
     make_topic(kafka, f"{name}.ledger", 2)
-    link = Connection((kafka,))
+    link = Connection((kafka,), session_ms=6000)
     first, second, third = (_open(link, name) for _ in range(3))
     try:
-        _until(lambda: first._next and second._next, first, second)
+        _until(lambda: all(map(_settled, (first, second))), first, second)
         held = sorted(first._next)
         before = first._membership
         # A third one asks to join; the first one does as well, and waits for the second, which says nothing.
-        _until(lambda: third._consumer.group_metadata().state == MemberState.REBALANCING, third)
-        _until(lambda: first._consumer.group_metadata().state == MemberState.REBALANCING, first)
+        _until(lambda: _state(third) == MemberState.REBALANCING, third)
+        _until(lambda: _state(first) == MemberState.REBALANCING, first)
         first.commit(Step(commit=(Commit(held[0], 0, b""),)))  # accepted or not, by how far the others are
         admin = link.admin()
         admin.remove_group_members(name, [MemberToRemove(member_id=before.member_id)])
@@ -43,8 +46,43 @@ def test_a_member_that_is_thrown_out_while_it_joins_is_told(kafka: str) -> None:
             transport.close()
 
 
+def test_a_leader_whose_rejoin_ends_between_two_polls_takes_part_in_it(kafka: str) -> None:
+    """Partitions are added, and the leader joins anew for that alone; the other member lets it wait for some polls."""
+    name = topic_name("membership")
+    make_topic(kafka, name, 2)
+    make_topic(kafka, f"{name}.ledger", 2)
+    link = Connection((kafka,), session_ms=6000)
+    members = [_open(link, name) for _ in range(2)]
+    try:
+        _until(lambda: all(map(_settled, members)), *members)
+        leader, other = sorted(members, key=lambda member: not member._consumer._coordinator._is_leader)
+        before = leader._membership
+        admin = link.admin()
+        admin.create_partitions({name: 4})
+        admin.close()
+        leader._consumer._client.cluster.request_update()
+        _until(lambda: _state(leader) == MemberState.REBALANCING, leader)
+        # Its answer comes while it is not in poll(), as soon as the other one has joined too.
+        with suppress(StateError):  # the other one may not have heard of the new partitions but for being given one
+            _until(lambda: len(other._next) > 1, other)
+        with pytest.raises(StateError, match="had 2 partitions and now has 4"):
+            _until(lambda: False, leader, patience_s=15)
+        assert leader._consumer.group_metadata().generation_id > before.generation_id
+    finally:
+        for transport in members:
+            transport.close()
+
+
 def _open(link: Connection, name: str) -> KafkaTransport:
     return KafkaTransport(link, Route(name, name, "worker", f"{name}.ledger", {}), TopicLog(link))
+
+
+def _settled(member: KafkaTransport) -> bool:
+    return bool(member._next) and _state(member) == MemberState.STABLE
+
+
+def _state(member: KafkaTransport) -> MemberState:
+    return member._consumer.group_metadata().state
 
 
 def _until(

@@ -14,6 +14,7 @@ from kafka.errors import KafkaError
 from sfm_stream.errors import BrokerAway, BrokerError
 from sfm_stream.transport.kafka.batches import give_batches
 from sfm_stream.transport.kafka.reach import client, explained, reaching
+from sfm_stream.transport.kafka.rebalance import WholeJoins
 
 MAX_RECORD_BYTES = 8 << 20
 """The largest record that is written: a roll-up of the largest shape takes most of it."""
@@ -80,6 +81,7 @@ class Connection:
         if group is not None:
             for assignor in consumer._coordinator._assignors.values():
                 assignor.coordinator = consumer._coordinator
+            WholeJoins.become(consumer)
         return give_batches(consumer)
 
     def producer(self, transactional_id: str) -> KafkaProducer:
