@@ -19,6 +19,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from support.fake_kafka import FakeConnection, FakeProducer, run_on
 from support.fake_kafka_broker import FakeCluster
+from support.kafka_topics import KEPT
 
 from sfm_stream.transport.base import TopicReader, Transport
 from sfm_stream.transport.embedded import EmbeddedTransport, TopicInput
@@ -157,13 +158,10 @@ class KafkaBackend:
 
     def __post_init__(self) -> None:
         self.names = kafka_names("contract")
-        admin = self.connection.admin()
+        names, admin = self.names, self.connection.admin()
+        partitions = dict.fromkeys(names.topics.values(), 2) | {names.source: 1, names.ledger: 1}
         admin.create_topics(
-            {
-                self.names.source: {"num_partitions": 1, "replication_factor": 1},
-                self.names.ledger: {"num_partitions": 1, "replication_factor": 1},
-                **{t: {"num_partitions": 2, "replication_factor": 1} for t in self.names.topics.values()},
-            },
+            {t: {"num_partitions": n, "replication_factor": 1, "configs": KEPT} for t, n in partitions.items()},
             wait_for_metadata=True,
         )
         admin.close()

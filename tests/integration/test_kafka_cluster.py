@@ -22,7 +22,7 @@ TIME_MS = 1_767_225_600_000
 
 
 def test_what_is_produced_is_read(kafka):
-    topic = make_topic(kafka, topic_name(), 2, {"retention.ms": -1})
+    topic = make_topic(kafka, topic_name(), 2)
     sent = [(b"k%d" % n, b"v%d" % n, TIME_MS + n, n % 2) for n in range(10)]
     places = produce(kafka, topic, sent, compression="gzip")
     assert places == [(n % 2, n // 2) for n in range(10)]

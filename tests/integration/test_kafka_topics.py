@@ -89,7 +89,7 @@ def test_an_altered_topic_is_found_out(pipeline):
 
 def test_a_topic_that_the_broker_made_by_its_defaults_is_refused(pipeline, kafka):
     for rules in pipeline.rules:
-        make_topic(kafka, rules.name, 2)
+        make_topic(kafka, rules.name, 2, {"retention.ms": 7 * DAY_MS})
     lines = pipeline.problems()
     for name, setting in [
         ("outbox", "max.message.bytes"),

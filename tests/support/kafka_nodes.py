@@ -180,6 +180,8 @@ class Cluster:
             "broker.session.timeout.ms": 4000,
             "log.cleaner.dedupe.buffer.size": 32 << 20,
             "log.initial.task.delay.ms": 1000,
+            # What a test forgot to keep is gone at once, and not once in five minutes.
+            "log.retention.check.interval.ms": 1000,
         }
 
 

@@ -19,9 +19,16 @@ def topic_name(prefix: str = "test") -> str:
     return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
 
+KEPT = {"retention.ms": "-1"}
+
+
 def make_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, object] | None = None) -> str:
-    """Create a topic and give its name, once every partition has a leader. Replicas: the cluster's default."""
-    wanted = {"num_partitions": partitions, "configs": {key: str(value) for key, value in (config or {}).items()}}
+    """Create a topic and give its name, once every partition has a leader. Replicas: the cluster's default.
+
+    Its records are kept: those of tests bear times long past, and the broker deletes what is a week old now and then.
+    """
+    settings = {**KEPT, **{key: str(value) for key, value in (config or {}).items()}}
+    wanted = {"num_partitions": partitions, "configs": settings}
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         admin.create_topics({name: wanted}, wait_for_metadata=True)
     return name
