@@ -41,6 +41,14 @@ class Mechanism:
         """Whether ones and zeros are flipped alike, which is what negation and the randomized merge ask for."""
         return self.lit + self.empty == GRID
 
+    def tells_copies(self, bits: int) -> bool:
+        """Whether so many equal bits are one and the same noise: of two draws a chance of 2^-64 at most.
+
+        Two of them agree on a bit with probability 1 - 2 p (1 - p) if it is lit, 1 - 2 q (1 - q) if not.
+        """
+        differ = min(2.0 * (k / GRID) * (1.0 - k / GRID) for k in (self.lit, self.empty))
+        return bits * math.log1p(-differ) <= -64.0 * math.log(2.0)
+
     @property
     def channel(self) -> Channel:
         """The same as floats, for estimates."""

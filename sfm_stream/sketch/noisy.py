@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,18 @@ class NoisyBits:
         """SHA-256 of mechanism, length and bits: the identity of this content."""
         head = f"{self.mechanism.lit} {self.mechanism.empty} {self.length}\n".encode()
         return hashlib.sha256(head + self.packed).digest()
+
+
+def require_draws_of_their_own(what: str, inputs: Iterable[NoisyBits]) -> None:
+    """Raise UsageError where one release is there twice: as if its noise were independent, the result would be wrong.
+
+    Nothing is concluded from equal bits where independent noise may make them, with a chance of more than 2^-64.
+    """
+    seen: set[NoisyBits] = set()
+    for bits in inputs:
+        if bits in seen and bits.mechanism.tells_copies(bits.length):
+            raise UsageError(f"{what}: one release is there twice, with one and the same noise; leave the copy out")
+        seen.add(bits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from sfm_stream.errors import IncompatibleError, UsageError
 from sfm_stream.sketch.bernoulli import Digits
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.merge import merged_ones, merged_threshold
-from sfm_stream.sketch.noisy import NoisyBitmap, NoisyBits
+from sfm_stream.sketch.noisy import NoisyBitmap, NoisyBits, require_draws_of_their_own
 from sfm_stream.sketch.sfm import GRID
 
 
@@ -116,3 +116,4 @@ def _require(inputs: Sequence[NoisyBits], what: str, fits: Callable[[Mechanism],
             raise IncompatibleError(f"{what}: {inputs[0].length} bits against {bits.length}")
         if not fits(bits.mechanism):
             raise UsageError(f"{what}: this takes {needed}, and these bits went through another one")
+    require_draws_of_their_own(what, inputs)

@@ -19,6 +19,7 @@ from sfm_stream.sketch.estimate import Estimate, Status, channel_of, estimate, n
 from sfm_stream.sketch.likelihood import Channel
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.merge import merged_threshold
+from sfm_stream.sketch.noisy import NoisyBits, require_draws_of_their_own
 from sfm_stream.sketch.score import TINY
 from sfm_stream.sketch.sfm import SfmSketch, require_same
 from sfm_stream.sketch.shape import SketchShape
@@ -51,6 +52,7 @@ def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.
     """
     require_confidence(confidence)
     require_same("pair", first, second, same_k=False)
+    require_draws_of_their_own("pair", map(NoisyBits.of, (first, second)))
     alone = [estimate(sketch, confidence=confidence) for sketch in (first, second)]
     epsilon = Mechanism.flipping(merged_threshold([first.k, second.k])).epsilon
     if any(one.status in (Status.SATURATED, Status.UNINFORMATIVE) for one in alone):

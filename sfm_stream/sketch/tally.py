@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
+from sfm_stream.sketch.noisy import NoisyBits, require_draws_of_their_own
 from sfm_stream.sketch.sfm import SfmSketch, require_same
 from sfm_stream.sketch.shape import SketchShape
 
@@ -38,7 +39,10 @@ class Tally:
 
     @classmethod
     def of(cls, sketches: Iterable[SfmSketch]) -> Tally:
-        """The tally of one or more releases. Raises IncompatibleError if shape, hash or k differ."""
+        """The tally of one or more releases. Raises IncompatibleError if shape, hash or k differ.
+
+        And UsageError where a release is there twice: its noise, counted twice, would pass for items.
+        """
         inputs = list(sketches)
         if not inputs:
             raise UsageError("tally: no sketches")
@@ -47,6 +51,7 @@ class Tally:
         for sketch in inputs:
             require_same("tally", first, sketch, same_k=True)
             counts += sketch.cells()
+        require_draws_of_their_own("tally", map(NoisyBits.of, inputs))
         return cls(first.shape, first.k, first.hash, len(inputs), counts)
 
     def __add__(self, other: Tally) -> Tally:

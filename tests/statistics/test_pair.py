@@ -267,7 +267,8 @@ def test_what_says_nothing_is_uninformative():
     noise = SfmSketch(SHAPE, GRID // 2, "xxh64", bytes(SHAPE.nbytes))
     full = SfmSketch(SHAPE, sketch.k, "xxh64", b"\xff" * SHAPE.nbytes)
     assert estimate(full).status is Status.SATURATED
-    for pair in ((sketch, noise), (full, sketch), (noise, noise)):
+    other = SfmSketch(SHAPE, GRID // 2, "xxh64", b"\x01" + bytes(SHAPE.nbytes - 1))
+    for pair in ((sketch, noise), (full, sketch), (noise, other)):
         found = estimate_pair(*pair)
         assert all(part.status is Status.UNINFORMATIVE for part in parts_of(found))
         assert all(math.isinf(part.standard_error) and math.isinf(part.high) for part in parts_of(found))
@@ -282,6 +283,8 @@ def test_what_does_not_fit_is_refused():
         estimate_pair(sketch, flip(PcsaSketch(SketchShape(64, 8)), 2))
     with pytest.raises(UsageError, match="confidence"):
         estimate_pair(sketch, sketch, confidence=0.5)
+    with pytest.raises(UsageError, match="pair: one release is there twice"):
+        estimate_pair(sketch, sketch)
 
 
 def test_confidence_widens_the_intervals():

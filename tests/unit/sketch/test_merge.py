@@ -150,7 +150,7 @@ def test_merge_draws_with_the_papers_thresholds(epsilons):
 
 def test_every_cell_has_its_own_coin():
     """Digits 0, 1, 2, ... on cells that all show the same pattern: exactly those below the threshold come out one."""
-    ks = [flip_threshold(1), flip_threshold(1)]
+    ks = [flip_threshold(1), flip_threshold(2)]
     lit = [SfmSketch(SketchShape(128, 2), k, "xxh64", b"\xff" * 32) for k in ks]
     first_digit = drawn_thresholds(ks)[(1, 1)] >> 56
 
