@@ -23,15 +23,11 @@ KS = st.integers(GRID // 3000, GRID // 2 - GRID // 40)
 
 @st.composite
 def families(draw, least=1, most=5, same_k=False):
-    """Sketches of one shape and hash."""
-    shape, count = draw(SHAPES), draw(st.integers(least, most))
-    first = draw(KS)
-    return [
-        SfmSketch(
-            shape, first if same_k else draw(KS), "h", draw(st.binary(min_size=shape.nbytes, max_size=shape.nbytes))
-        )
-        for _ in range(count)
-    ]
+    """Sketches of one shape and hash, no two of them alike: a copy is refused."""
+    shape, first = draw(SHAPES), draw(KS)
+    bits = st.binary(min_size=shape.nbytes, max_size=shape.nbytes)
+    contents = draw(st.lists(bits, min_size=least, max_size=most, unique=True))
+    return [SfmSketch(shape, first if same_k else draw(KS), "h", content) for content in contents]
 
 
 def content(raw):
