@@ -28,7 +28,8 @@ def merge(sketches: Iterable[SfmSketch], digits: Digits | None = None) -> SfmSke
     """The private sketch of the union, with flip probability q(eps*), eps* = -log(1 - prod(1 - e^-eps_i)).
 
     The inputs may differ in epsilon, not in shape or hash. Order does not matter. eps* measures noise; it is not a
-    privacy parameter. A single input is returned as it is. Raises IncompatibleError, UsageError for no input.
+    privacy parameter. A single input is returned as it is. Raises IncompatibleError, UsageError for no input and
+    for a release that is there twice.
     """
     by_noise: dict[int, list[SfmSketch]] = {}
     for sketch in sketches:
