@@ -88,14 +88,15 @@ class Config:
 
     def plan(self, partitions: int, start_ms: int, end_ms: int = FOREVER_MS) -> CountingPlan:
         """What to count, once the first and the last window border of the epoch are known."""
-        settings = self.settings
+        settings, window = self.settings, self.settings.window
+        margin_ms = window.clock_margin if self.unit == "removed" else None
         return CountingPlan(
             pipeline=settings.pipeline.id,
             epoch=settings.pipeline.epoch,
             partitions=partitions,
             shape=self.shape,
             item_hash=self.item_hash,
-            windows=Tumbling(settings.window.size, settings.window.grace, self._skew_ms, start_ms, end_ms),
+            windows=Tumbling(window.size, window.grace, self._skew_ms, start_ms, end_ms, margin_ms),
             epsilon=settings.privacy.epsilon,
             k=self.k,
             unit=self.unit,
@@ -124,6 +125,8 @@ class Config:
             "event": [*settings.event.key, settings.event.item, settings.event.time, settings.event.time_unit],
             "float_items": settings.event.float_items,
             "unit": self.unit,
+            # A larger one after a step of a broker's clock would count what the step had decided.
+            **({"clock_margin_ms": settings.window.clock_margin} if self.unit == "removed" else {}),
             "partitions": partitions,
             **({"partitioner": settings.kafka.partitioner} if settings.kafka else {}),
         }

@@ -110,7 +110,8 @@ class WindowTable(Table):
     start: Instant | None = None
     max_future_skew: Duration = 3_600_000
     clock_margin: Duration = 5_000
-    """How far the clocks of brokers and workers may differ: an idle partition's windows close this much later."""
+    """How far the clocks of brokers and workers may differ: windows close this much later where brokers give arrival
+    times, and in idle partitions."""
 
 
 class SketchTable(Table):
@@ -165,7 +166,7 @@ class KafkaTable(Table):
     dead_letters: StrictBool = False
     """Write a pointer to each record that is dropped into a topic of the operator's."""
     release_slot: Duration = 0
-    """Publish a window this long after end and grace, whenever it was closed."""
+    """Publish a window this long after end, grace and clock margin, whenever it was closed."""
     session_timeout: Duration = 30_000
     transaction_timeout: Duration = 30_000
     security: Literal["plaintext", "tls", "sasl_plaintext", "sasl_tls"] = "plaintext"

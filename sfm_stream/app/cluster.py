@@ -197,8 +197,8 @@ def open_publisher(config: Config) -> Service:
     log = TopicLog(link)
     route = Route(names.outbox, names.publish_group, "publish", names.ledger, {SKETCHES: names.sketches})
     transport = KafkaTransport(link, route, log)
-    slot_ms = config.kafka.release_slot
-    hold_ms = config.settings.window.grace + slot_ms if slot_ms else None
+    slot_ms, window = config.kafka.release_slot, config.settings.window
+    hold_ms = window.grace + window.clock_margin + slot_ms if slot_ms else None
     limit = config.settings.limits.max_transaction_bytes
     meter = MeteredTransport(transport, "publish")
     return Service("publish", PublishWorker(names.pipeline, meter, limit, hold_ms), transport, log, meter)

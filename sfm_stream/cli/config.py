@@ -40,8 +40,8 @@ def show(config: Path, only_statement: bool, as_json: bool) -> None:
 
 def describe(config: Config) -> str:
     """The privacy statement of a configuration."""
-    settings = config.settings
-    return statement(settings.pipeline.id, config.unit, config.keys, config.budget, settings.window.size)
+    settings, window = config.settings, config.settings.window
+    return statement(settings.pipeline.id, config.unit, config.keys, config.budget, window.size, window.clock_margin)
 
 
 def _plain(config: Config) -> dict[str, dict[str, Any]]:

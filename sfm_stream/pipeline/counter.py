@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import StateError
+from sfm_stream.pipeline.counting_limits import CountingLimits
 from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.pipeline.publish import Publisher
 from sfm_stream.pipeline.state import declared_digest, drawn_through_ms, encode_state
@@ -36,8 +37,6 @@ from sfm_stream.types import (
 )
 from sfm_stream.windows.keys import KeyTable
 from sfm_stream.windows.store import WindowStore
-
-_FIRST_TIME_REASON = int(Reason.FUTURE)
 
 
 @dataclass(slots=True)
@@ -65,9 +64,11 @@ class WindowCounter:
         # Windows that end at or before this are due, and take no record any more. Where the committed clock has passed
         # one that no commit has closed, nothing was counted in it: replay starts no later than the first record that
         # was, and finds every record from there on late for this window, as the first reading did.
-        self._due_ms = max(state.closed_through_ms, plan.windows.due_through(state.clock_ms))
+        self._due_ms = max(state.closed_through_ms, plan.windows.closed_by(state.clock_ms))
+        # Everything that had arrived at this time has been added, as far as time without records has told.
+        self._idle_ms = NO_TIME
         self._chunk: _Chunk | None = None
-        self._invalid_run = 0
+        self._limits = CountingLimits(plan, partition)
         self.failed = 0
         # Window start -> (offset, clock) to replay it from: its first record, and the clock just before that record.
         self._origins: dict[int, tuple[int, int]] = {}
@@ -79,10 +80,11 @@ class WindowCounter:
         """
         plan = self.plan
         clocks = plan.windows.clocks(columns, self._clock_ms)
-        self._require_no_gap(columns, clocks)
+        self._limits.require_steady(columns, clocks, self._idle_ms)
+        self._limits.require_no_gap(columns, clocks, self._clock_ms, self._due_ms)
         reasons, starts = plan.windows.judge(columns, clocks, self._due_ms)
         reasons = self._declared_later(columns, starts, reasons)
-        self._require_valid(columns)
+        self._limits.require_valid(columns)
         if not reasons.any():
             self.store.add(starts, columns.key_ids, columns.cells, columns.offsets)
         else:
@@ -92,8 +94,8 @@ class WindowCounter:
         self._position = columns.next_offset
         if len(clocks):
             self._clock_ms = int(clocks[-1])
-            self._due_ms = max(self._due_ms, plan.windows.due_through(self._clock_ms))
-        self._require_memory()
+            self._due_ms = max(self._due_ms, plan.windows.closed_by(self._clock_ms))
+        self._limits.require_memory(self.keys, self.store)
         return _dropped(columns, reasons)
 
     def passed(self, offset: int) -> None:
@@ -106,20 +108,15 @@ class WindowCounter:
             self._due_ms = max(self._due_ms, self.plan.windows.last_border(self._clock_ms))
 
     def idle(self, until_ms: int) -> None:
-        """Everything appended before until_ms has been read: what time alone closes by then is due without a record.
+        """No record to come arrives before until_ms: what time alone closes by then is due without a record.
 
         The clock stays where records put it. Once committed, these windows are closed for every replay, and a record
         that comes for one of them after all is late. Raises StateError where more are due at once than a gap may have.
         """
-        through, limit = self.plan.windows.due_through(until_ms), self.plan.limits.max_gap_windows
-        count = (through - self._due_ms) // self.plan.windows.size_ms
-        if count > limit:
-            raise StateError(
-                f"partition {self.partition}: {count} windows without a record would be closed at once, from "
-                f"{self._due_ms} ms on, more than limits.max_gap_windows = {limit}. Raise the limit if they are to be "
-                "published, else set window.start to a later border (in a new epoch, if this one has begun)"
-            )
+        through = self.plan.windows.due_through(until_ms)
+        self._limits.require_short_idling(self._due_ms, through)
         self._due_ms = max(self._due_ms, through)
+        self._idle_ms = max(self._idle_ms, until_ms)
 
     @property
     def behind(self) -> bool:
@@ -223,60 +220,6 @@ class WindowCounter:
         marked = reasons.copy()
         marked[rows[starts[rows] < effective[columns.key_ids[rows]]]] = Reason.KEY_NOT_DECLARED
         return marked
-
-    def _require_no_gap(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:
-        windows, limits = self.plan.windows, self.plan.limits
-        # No window is left to close before this time: none lies before the start of the epoch, idle time closed others.
-        passed = max(self._clock_ms, self._due_ms + windows.grace_ms)
-        jumps = np.diff(np.maximum(clocks, passed), prepend=passed)
-        if len(jumps) and int(jumps.max()) > limits.max_gap_windows * windows.size_ms:
-            row = int(jumps.argmax())
-            raise StateError(
-                f"partition {self.partition}, offset {int(columns.offsets[row])}: arrival time jumps by "
-                f"{int(jumps[row])} ms, more than limits.max_gap_windows = {limits.max_gap_windows} windows. "
-                "Raise the limit if the gap is real, else set window.start or remove the record"
-            )
-
-    def _require_valid(self, columns: EventColumns) -> None:
-        """Stop on a long run of records that no rule can read: a wrong field name must not drain a topic."""
-        found = columns.reasons
-        # A key outside the declared list says nothing against the [event] section: most keys may be outside.
-        valid = np.flatnonzero(
-            (found == Reason.OK) | (found == Reason.KEY_NOT_DECLARED) | (found >= _FIRST_TIME_REASON)
-        )
-        rows = len(columns.reasons)
-        if not len(valid):
-            self._invalid_run += rows
-            longest = self._invalid_run
-        else:
-            longest = max(self._invalid_run + int(valid[0]), int(np.diff(valid, append=rows).max()) - 1)
-            self._invalid_run = rows - 1 - int(valid[-1])
-        if longest > self.plan.limits.max_consecutive_invalid:
-            top = Reason(int(np.bincount(columns.reasons[columns.reasons != Reason.OK]).argmax()))
-            remedy = "Check the [event] section against the data (sfm-stream check)"
-            if top == Reason.KEY_MISPLACED:
-                remedy = (
-                    "The topic is not keyed by the counting key, or not as kafka.partitioner says: correct that, or "
-                    "copy it into one that is (sfm-stream repartition)"
-                )
-            raise StateError(
-                f"partition {self.partition}, offset {int(columns.offsets[0])}: more than "
-                f"limits.max_consecutive_invalid = {self.plan.limits.max_consecutive_invalid} records in a row are "
-                f"unusable, mostly {top.name.lower()}. {remedy}"
-            )
-
-    def _require_memory(self) -> None:
-        limits, held = self.plan.limits, self.store.raw_bytes()
-        if len(self.keys) > limits.max_open_keys and not self.keys.fixed:
-            raise StateError(
-                f"partition {self.partition}: {len(self.keys)} keys are open, limits.max_open_keys = "
-                f"{limits.max_open_keys}. Raise it, or shorten window.grace or window.size in a new epoch"
-            )
-        if held > limits.max_raw_bytes:
-            raise StateError(
-                f"partition {self.partition}: raw sketches hold {held} bytes, limits.max_raw_bytes = "
-                f"{limits.max_raw_bytes}. Raise it, use smaller sketches or more partitions"
-            )
 
 
 def _dropped(columns: EventColumns, reasons: NDArray[np.uint8]) -> Dropped:

@@ -14,11 +14,12 @@ _UNITS = {
 }
 
 
-def statement(pipeline: str, unit: str, keys: KeyRule, budget: Budget, window_ms: int) -> str:
+def statement(pipeline: str, unit: str, keys: KeyRule, budget: Budget, window_ms: int, clock_margin_ms: int) -> str:
     """Paragraphs of plain text: what is protected, what it costs, which keys are seen, and what is not covered."""
     lines = [
-        f"Pipeline {pipeline}. Each release (one key, one window of {_span(window_ms)}) is "
-        f"{budget.epsilon}-differentially private for neighbouring inputs in which {_UNITS[unit]}.",
+        f"Pipeline {pipeline}. For each key and window of {_span(window_ms)}, what is published is "
+        f"{_promise(keys, budget)} for neighbouring inputs in which {_UNITS[unit]}.",
+        *([_assumption(clock_margin_ms)] if unit == "removed" else []),
         _keys(keys),
         f"An item active in w windows of a day under m keys loses at most m * w * {budget.epsilon_per_window} epsilon"
         + (f", with delta m * w * {budget.delta_selection}" if budget.delta_selection else "")
@@ -28,11 +29,30 @@ def statement(pipeline: str, unit: str, keys: KeyRule, budget: Budget, window_ms
         + ". An item that is always active can be averaged out over many windows.",
         "Roll-ups, merges and estimates are computed from releases alone and cost nothing more.",
         "Not covered: a second pipeline over the same input adds its own cost, which this configuration cannot see; "
-        "when a release appears follows the data; a worker that stops on a limit shows that the limit was met; "
+        "an id in two spellings is two items; when a release appears follows the data, and on a cluster the markers of "
+        "transactions hold the time of each commit; a worker that stops on a limit shows that the limit was met; "
         "whoever can read the input, the memory of the worker, its logs, or the positions and raw bytes of its output "
         "file is inside the trust domain; contributors who know the hash can inflate a count, not the loss of others.",
     ]
     return "\n\n".join(lines)
+
+
+def _promise(keys: KeyRule, budget: Budget) -> str:
+    if isinstance(keys, SelectedKeys):
+        return f"({budget.epsilon_per_window}, {budget.delta_selection})-differentially private"
+    private = f"{budget.epsilon}-differentially private"
+    if isinstance(keys, DeclaredKeys):
+        return private
+    return f"{private}, provided that the key has another item in that window (else presence tells of the item),"
+
+
+def _assumption(clock_margin_ms: int) -> str:
+    margin = _span(clock_margin_ms)
+    return (
+        f"This assumes that the arrival times which brokers give step back by at most {margin} (window.clock_margin), "
+        f"and that the clocks of brokers and of this host differ by no more. Windows close {margin} later for it; a "
+        "larger step ends the worker, which is visible and may hang on one record."
+    )
 
 
 def _keys(keys: KeyRule) -> str:

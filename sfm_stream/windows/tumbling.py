@@ -1,9 +1,15 @@
 """Tumbling windows and the clock of a partition.
 
-Two times: event time says which window a record belongs to, arrival time says whether it still counts. A record is
-counted iff arrival <= window.end + grace, event <= arrival + max_future_skew, and no earlier record of the partition
-had already closed its window. The clock is the largest arrival time seen; it decides when a window is published,
-never what is in it. No item's content can change the fate of another's.
+Two times: event time says which window a record belongs to, arrival time says whether it still counts. The clock is
+the largest arrival time seen; it decides when a window is published. Who gives the arrival times decides the rest:
+
+- The log does (LogAppendTime): margin_ms is set. A record is counted iff arrival <= window.end + grace and
+  event <= arrival + max_future_skew: a property of the record alone. A window closes margin_ms later than its end and
+  grace, so arrival times that step back by at most margin_ms, as from one broker's clock to another's, change nothing.
+- They are part of the record (files, CreateTime): margin_ms is None. Earlier records count too: a window that the
+  clock has passed takes no more.
+
+No item's content can change the fate of another's; in the first case no record at all can.
 """
 
 from __future__ import annotations
@@ -20,21 +26,29 @@ FOREVER_MS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Tumbling:
-    """Windows [start, start + size_ms) aligned to 1970 UTC, from start_ms (a border) up to end_ms (a border)."""
+    """Windows [start, start + size_ms) aligned to 1970 UTC, from start_ms (a border) up to end_ms (a border).
+
+    margin_ms: how far arrival times may step back where the log gives them; None where they are part of the record.
+    """
 
     size_ms: int
     grace_ms: int
     max_future_skew_ms: int
     start_ms: int
     end_ms: int = FOREVER_MS
+    margin_ms: int | None = None
 
     def floor(self, time_ms: int) -> int:
         """The last border at or before a time."""
         return time_ms - time_ms % self.size_ms
 
-    def due_through(self, clock_ms: int) -> int:
-        """The end of the last window with end + grace < clock; at most end_ms."""
-        return min(self.floor(clock_ms - self.grace_ms - 1), self.end_ms)
+    def due_through(self, time_ms: int) -> int:
+        """The end of the last window that no record arriving at this time or later can count in; at most end_ms."""
+        return min(self.floor(time_ms - self.grace_ms - 1), self.end_ms)
+
+    def closed_by(self, clock_ms: int) -> int:
+        """The end of the last window that a clock closes: a record behind it may have arrived margin_ms earlier."""
+        return self.due_through(clock_ms - (self.margin_ms or 0))
 
     def last_border(self, clock_ms: int) -> int:
         """The end of the last window that a record up to this clock may belong to; at most end_ms."""
@@ -53,6 +67,7 @@ class Tumbling:
         """(reasons, window starts), shape (n,) each: the extractor's reasons, completed by what time decides."""
         event = columns.event_ms
         starts = event - event % self.size_ms
+        arrived = clocks if self.margin_ms is None else columns.arrival_ms
         if self._none_to_judge(columns, starts, clocks, closed_through_ms):
             return columns.reasons, starts
         reasons = columns.reasons.copy()
@@ -61,7 +76,7 @@ class Tumbling:
             (Reason.FUTURE, event > columns.arrival_ms + self.max_future_skew_ms),
             (Reason.BEFORE_START, starts < self.start_ms),
             (Reason.AFTER_EPOCH, starts >= self.end_ms),
-            (Reason.LATE, (starts < closed_through_ms) | (starts + (self.size_ms + self.grace_ms) < clocks)),
+            (Reason.LATE, (starts < closed_through_ms) | (starts + (self.size_ms + self.grace_ms) < arrived)),
         ):
             if applies.any():
                 reasons[applies & (reasons == Reason.OK)] = reason

@@ -51,15 +51,17 @@ def plan_of(
     shape: SketchShape = SMALL,
     epsilon: object = 1,
     unit: str = "blanked",
+    margin: int = 0,
     **limits: int,
 ) -> CountingPlan:
+    """margin: of the clocks, where the unit is "removed"."""
     return CountingPlan(
         pipeline="test",
         epoch=1,
         partitions=1,
         shape=shape,
         item_hash=XXH64,
-        windows=Tumbling(size, grace, skew, start, end),
+        windows=Tumbling(size, grace, skew, start, end, margin if unit == "removed" else None),
         epsilon=Decimal(str(epsilon)),
         k=flip_threshold(epsilon),
         unit=unit,

@@ -108,13 +108,13 @@ def test_a_day_of_25_hours_decides_whether_it_starts(tmp_path):
 
 
 def text(keys, unit="blanked", budget=BITS_ONLY, window_ms=1_800_000):
-    return statement("visits", unit, keys, budget, window_ms)
+    return statement("visits", unit, keys, budget, window_ms, clock_margin_ms=5_000)
 
 
 def test_the_statement_holds_its_numbers():
     said = text(PRESENCE)
     assert "Pipeline visits." in said
-    assert "one window of 30 min" in said
+    assert "For each key and window of 30 min," in said
     assert "0.5-differentially private" in said
     assert "at most m * w * 0.5 epsilon" in said
     assert "has 48 windows: at most 24.0 epsilon a day" in said
@@ -125,7 +125,7 @@ def test_the_statement_of_selected_keys_holds_both_epsilons_and_delta():
     said = text(SelectedKeys(Decimal("0.25"), Decimal("1e-9"), None), budget=BUDGET)
     assert "Keys: selected." in said
     assert "epsilon 0.25 and delta 1E-9" in said
-    assert "0.5-differentially private" in said
+    assert "is (0.75, 1E-9)-differentially private for neighbouring" in said, "the first sentence promises no more"
     assert "m * w * 0.75 epsilon, with delta m * w * 1E-9" in said
     assert "36.00 epsilon a day under one key, with delta 4.8E-8" in said
 
@@ -157,11 +157,26 @@ def test_the_statement_names_the_unit(unit, words, others):
     assert not any(word in said for word in others)
 
 
+def test_the_first_sentence_promises_nothing_to_who_is_alone_where_presence_is_public():
+    alone = "provided that the key has another item in that window"
+    assert alone in text(PRESENCE).split("\n\n")[0]
+    assert alone not in text(declared("a"))
+
+
+def test_the_statement_names_what_the_unit_removed_assumes_of_clocks():
+    said = text(PRESENCE, "removed")
+    assert "step back by at most 5 s (window.clock_margin)" in said
+    assert "a larger step ends the worker" in said
+    assert "clock_margin" not in text(PRESENCE, "blanked")
+
+
 def test_the_statement_says_what_is_not_covered():
     said = text(PRESENCE)
     for words in (
         "second pipeline over the same input",
         "when a release appears follows the data",
+        "the markers of transactions hold the time of each commit",
+        "an id in two spellings is two items",
         "stops on a limit",
         "memory of the worker",
         "averaged out over many windows",
@@ -174,4 +189,4 @@ def test_the_statement_says_what_is_not_covered():
     ("milliseconds", "words"), [(3_600_000, "1 h"), (900_000, "15 min"), (20_000, "20 s"), (250, "250 ms")]
 )
 def test_the_statement_has_a_readable_window(milliseconds, words):
-    assert f"one window of {words})" in text(PRESENCE, window_ms=milliseconds)
+    assert f"key and window of {words}," in text(PRESENCE, window_ms=milliseconds)

@@ -116,6 +116,35 @@ def test_due_and_late_are_the_same_border(size, grace, clock, index):
     assert (judge(0, start, clock, 0, windows)[0] == LATE) == due
 
 
+STAMPED = Tumbling(size_ms=10, grace_ms=5, max_future_skew_ms=3, start_ms=100, end_ms=200, margin_ms=4)
+
+
+@pytest.mark.parametrize(("clock", "through"), [(119, 100), (120, 110), (129, 110), (130, 120), (10**15, 200)])
+def test_where_the_log_gives_arrival_times_a_window_closes_a_margin_later(clock, through):
+    assert STAMPED.closed_by(clock) == through
+    assert STAMPED.due_through(clock - 4) == through, "time without records is told less the margin already"
+    assert WINDOWS.closed_by(clock) == WINDOWS.due_through(clock)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 300), st.integers(100, 190), st.integers(0, 300))
+def test_where_the_log_gives_arrival_times_a_record_decides_for_itself(arrival, event, clock):
+    """Whatever came before it: late is what arrives behind end and grace, and what is closed."""
+    reason, start = judge(arrival, event, clock, 100, STAMPED)
+    assert (reason == LATE) == (event <= arrival + 3 and start + 10 + 5 < arrival)
+    assert judge(arrival, event, clock, start + 10, STAMPED)[0] in (LATE, FUTURE)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 50), st.integers(0, 9), st.integers(100, 300), st.integers(0, 100))
+def test_no_step_back_within_the_margin_meets_a_closed_window(margin, grace, clock, step):
+    windows = Tumbling(10, grace, 10**6, 100, margin_ms=margin)
+    step = min(step, margin)
+    for start in range(100, clock, 10):
+        if start + 10 <= windows.closed_by(clock):
+            assert judge(clock - step, start, clock, 0, windows)[0] == LATE
+
+
 @pytest.mark.parametrize(
     ("clock", "border"), [(120, 130), (126, 130), (127, 140), (130, 140), (196, 200), (197, 200), (500, 200)]
 )

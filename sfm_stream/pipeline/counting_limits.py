@@ -1,0 +1,120 @@
+"""Where counting stops rather than lose, double or distort a release: each check raises StateError with the remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import StateError
+from sfm_stream.pipeline.plan import CountingPlan
+from sfm_stream.types import NO_TIME, EventColumns, Reason
+from sfm_stream.windows.keys import KeyTable
+from sfm_stream.windows.store import WindowStore
+
+_FIRST_TIME_REASON = int(Reason.FUTURE)
+
+
+class CountingLimits:
+    """The checks of one partition. It remembers only how many unusable records came in a row."""
+
+    def __init__(self, plan: CountingPlan, partition: int) -> None:
+        self._plan, self._partition = plan, partition
+        self._invalid_run = 0
+
+    def require_steady(self, columns: EventColumns, clocks: NDArray[np.int64], idle_ms: int) -> None:
+        """Where the log gives arrival times: stop where they step back further than windows wait for.
+
+        A window may be closed then that the record should count in, and whether it is hangs on other records.
+        clocks: as of Tumbling.clocks. idle_ms: no record to come arrives before it, as was taken for granted.
+        """
+        windows = self._plan.windows
+        margin_ms = windows.margin_ms
+        if margin_ms is None or not len(clocks):
+            return
+        arrivals = columns.arrival_ms
+        wrong = np.flatnonzero((arrivals < np.maximum(clocks - margin_ms, idle_ms)) & (arrivals != NO_TIME))
+        if not len(wrong):
+            return
+        row = int(wrong[0])
+        arrival, clock = int(arrivals[row]), int(clocks[row])
+        where = f"partition {self._partition}, offset {int(columns.offsets[row])}"
+        if arrival >= clock - margin_ms:
+            raise StateError(
+                f"{where}: it arrived at {arrival} ms by the clock of its broker, when that of this host less "
+                f"window.clock_margin = {margin_ms} ms was at {idle_ms} ms already: they differ by more than the "
+                "margin. Set the clocks right and start again"
+            )
+        behind = windows.floor(clock + windows.max_future_skew_ms) + windows.size_ms
+        raise StateError(
+            f"{where}: arrival time steps back by {clock - arrival} ms, from {clock} ms to {arrival} ms, more than "
+            f"window.clock_margin = {margin_ms} ms: the clocks of the brokers differ. Set them right, raise "
+            f"pipeline.epoch and set window.start to {behind} ms or a later window border, so that reading begins "
+            "behind this record"
+        )
+
+    def require_no_gap(self, columns: EventColumns, clocks: NDArray[np.int64], clock_ms: int, due_ms: int) -> None:
+        """Stop where the clock jumps over too many windows. clock_ms, due_ms: clock and last border due before."""
+        windows, limit = self._plan.windows, self._plan.limits.max_gap_windows
+        # No window is left to close before this time: none lies before the start of the epoch, idle time closed others.
+        passed = max(clock_ms, due_ms + windows.grace_ms)
+        jumps = np.diff(np.maximum(clocks, passed), prepend=passed)
+        if len(jumps) and int(jumps.max()) > limit * windows.size_ms:
+            row = int(jumps.argmax())
+            raise StateError(
+                f"partition {self._partition}, offset {int(columns.offsets[row])}: arrival time jumps by "
+                f"{int(jumps[row])} ms, more than limits.max_gap_windows = {limit} windows. "
+                "Raise the limit if the gap is real, else set window.start or remove the record"
+            )
+
+    def require_short_idling(self, due_ms: int, through_ms: int) -> None:
+        """Stop where time alone would close too many windows at once, those from due_ms to through_ms."""
+        limit = self._plan.limits.max_gap_windows
+        count = (through_ms - due_ms) // self._plan.windows.size_ms
+        if count > limit:
+            raise StateError(
+                f"partition {self._partition}: {count} windows without a record would be closed at once, from "
+                f"{due_ms} ms on, more than limits.max_gap_windows = {limit}. Raise the limit if they are to be "
+                "published, else set window.start to a later border (in a new epoch, if this one has begun)"
+            )
+
+    def require_valid(self, columns: EventColumns) -> None:
+        """Stop on a long run of records that no rule can read: a wrong field name must not drain a topic."""
+        found = columns.reasons
+        # A key outside the declared list says nothing against the [event] section: most keys may be outside.
+        valid = np.flatnonzero(
+            (found == Reason.OK) | (found == Reason.KEY_NOT_DECLARED) | (found >= _FIRST_TIME_REASON)
+        )
+        rows = len(columns.reasons)
+        if not len(valid):
+            self._invalid_run += rows
+            longest = self._invalid_run
+        else:
+            longest = max(self._invalid_run + int(valid[0]), int(np.diff(valid, append=rows).max()) - 1)
+            self._invalid_run = rows - 1 - int(valid[-1])
+        if longest > self._plan.limits.max_consecutive_invalid:
+            top = Reason(int(np.bincount(columns.reasons[columns.reasons != Reason.OK]).argmax()))
+            remedy = "Check the [event] section against the data (sfm-stream check)"
+            if top == Reason.KEY_MISPLACED:
+                remedy = (
+                    "The topic is not keyed by the counting key, or not as kafka.partitioner says: correct that, or "
+                    "copy it into one that is (sfm-stream repartition)"
+                )
+            raise StateError(
+                f"partition {self._partition}, offset {int(columns.offsets[0])}: more than "
+                f"limits.max_consecutive_invalid = {self._plan.limits.max_consecutive_invalid} records in a row are "
+                f"unusable, mostly {top.name.lower()}. {remedy}"
+            )
+
+    def require_memory(self, keys: KeyTable, store: WindowStore) -> None:
+        """Stop where a partition holds more keys or bytes than it may."""
+        limits, held = self._plan.limits, store.raw_bytes()
+        if len(keys) > limits.max_open_keys and not keys.fixed:
+            raise StateError(
+                f"partition {self._partition}: {len(keys)} keys are open, limits.max_open_keys = "
+                f"{limits.max_open_keys}. Raise it, or shorten window.grace or window.size in a new epoch"
+            )
+        if held > limits.max_raw_bytes:
+            raise StateError(
+                f"partition {self._partition}: raw sketches hold {held} bytes, limits.max_raw_bytes = "
+                f"{limits.max_raw_bytes}. Raise it, use smaller sketches or more partitions"
+            )
