@@ -41,12 +41,15 @@ class Mechanism:
         """Whether ones and zeros are flipped alike, which is what negation and the randomized merge ask for."""
         return self.lit + self.empty == GRID
 
-    def tells_copies(self, bits: int) -> bool:
+    def tells_copies(self, bits: int, other: Mechanism | None = None) -> bool:
         """Whether so many equal bits are one and the same noise: of two draws a chance of 2^-64 at most.
 
-        Two of them agree on a bit with probability 1 - 2 p (1 - p) if it is lit, 1 - 2 q (1 - q) if not.
+        other: what the second draw is said to have gone through, by default the same. A bit that shows a one with
+        probability p in one draw and p' in the other differs with probability p (1 - p') + p' (1 - p).
         """
-        differ = min(2.0 * (k / GRID) * (1.0 - k / GRID) for k in (self.lit, self.empty))
+        second = other or self
+        pairs = ((self.lit / GRID, second.lit / GRID), (self.empty / GRID, second.empty / GRID))
+        differ = min(p * (1.0 - q) + q * (1.0 - p) for p, q in pairs)
         return bits * math.log1p(-differ) <= -64.0 * math.log(2.0)
 
     @property

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sfm_stream.errors import UsageError
 from sfm_stream.sketch.bernoulli import Digits, draw
 from sfm_stream.sketch.sfm import GRID, SfmSketch, require_same
-from sfm_stream.sketch.tally import Tally
+from sfm_stream.sketch.tally import Tally, require_disjoint
 
 
 def merge(sketches: Iterable[SfmSketch], digits: Digits | None = None) -> SfmSketch:
@@ -44,6 +44,7 @@ def merge_tallies(tallies: Sequence[Tally], digits: Digits | None = None) -> Sfm
     first = tallies[0]
     for other in tallies[1:]:
         require_same("merge", first, other, same_k=False)
+    require_disjoint("merge", tallies)
     if len(tallies) == 1 and first.releases == 1:
         return SfmSketch(first.shape, first.k, first.hash, _packed(first.counts.reshape(-1) > 0))
     merged_k = merged_threshold([tally.k for tally in tallies for _ in range(tally.releases)])

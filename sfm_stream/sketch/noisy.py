@@ -14,6 +14,9 @@ from sfm_stream.sketch.layout import Layout
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.sfm import SfmSketch
 
+COPY = "one release is there twice, with one and the same noise; leave the copy out"
+"""What is wrong where noise is taken for independent that is not."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoisyBits:
@@ -56,13 +59,15 @@ class NoisyBits:
 def require_draws_of_their_own(what: str, inputs: Iterable[NoisyBits]) -> None:
     """Raise UsageError where one release is there twice: as if its noise were independent, the result would be wrong.
 
-    Nothing is concluded from equal bits where independent noise may make them, with a chance of more than 2^-64.
+    Equal bits are a copy whatever mechanism they name: other formats round it. But nothing is concluded from equal bits
+    where independent noise may make them, with a chance of more than 2^-64.
     """
-    seen: set[NoisyBits] = set()
+    seen: dict[tuple[int, bytes], Mechanism] = {}
     for bits in inputs:
-        if bits in seen and bits.mechanism.tells_copies(bits.length):
-            raise UsageError(f"{what}: one release is there twice, with one and the same noise; leave the copy out")
-        seen.add(bits)
+        content = (bits.length, bits.packed)
+        if content in seen and seen[content].tells_copies(bits.length, bits.mechanism):
+            raise UsageError(f"{what}: {COPY}")
+        seen[content] = bits.mechanism
 
 
 @dataclass(frozen=True, slots=True)

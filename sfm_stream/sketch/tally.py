@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
-from sfm_stream.sketch.noisy import NoisyBits, require_draws_of_their_own
+from sfm_stream.sketch.mechanism import Mechanism
+from sfm_stream.sketch.noisy import COPY, NoisyBits, require_draws_of_their_own
 from sfm_stream.sketch.sfm import SfmSketch, require_same
 from sfm_stream.sketch.shape import SketchShape
 
@@ -20,6 +22,7 @@ class Tally:
     """Counts of noisy ones over `releases` sketches of one shape, hash and k. Merges by addition, in any order.
 
     counts: shape (levels, buckets), int32, read-only, each in 0..releases. Post-processing: it costs no privacy.
+    contents: digests of the bits of its releases, as far as they are known: a tally that was read has none.
     """
 
     shape: SketchShape
@@ -27,6 +30,7 @@ class Tally:
     hash: str
     releases: int
     counts: NDArray[np.int32]
+    contents: frozenset[bytes] = field(default=frozenset(), repr=False)
 
     def __post_init__(self) -> None:
         if self.releases < 1:
@@ -52,14 +56,26 @@ class Tally:
             require_same("tally", first, sketch, same_k=True)
             counts += sketch.cells()
         require_draws_of_their_own("tally", map(NoisyBits.of, inputs))
-        return cls(first.shape, first.k, first.hash, len(inputs), counts)
+        contents = frozenset(hashlib.blake2b(sketch.bits, digest_size=16).digest() for sketch in inputs)
+        return cls(first.shape, first.k, first.hash, len(inputs), counts, contents)
 
     def __add__(self, other: Tally) -> Tally:
-        """The tally over both sets of releases, which must be disjoint."""
+        """The tally over both sets of releases, which must be disjoint.
+
+        Raises UsageError where a release is known to be in both: of tallies that were read, only if they are equal.
+        """
         if not isinstance(other, Tally):
             return NotImplemented
         require_same("tally", self, other, same_k=True)
-        return Tally(self.shape, self.k, self.hash, self.releases + other.releases, self.counts + other.counts)
+        require_disjoint("tally", [self, other])
+        return Tally(
+            self.shape,
+            self.k,
+            self.hash,
+            self.releases + other.releases,
+            self.counts + other.counts,
+            self.contents | other.contents,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
@@ -83,3 +99,17 @@ class Tally:
         width = self.releases + 1
         offset = self.counts + (np.arange(self.shape.levels, dtype=np.int64) * width)[:, None]
         return np.bincount(offset.reshape(-1), minlength=self.shape.levels * width).reshape(-1, width)
+
+
+def require_disjoint(what: str, tallies: Sequence[Tally]) -> None:
+    """Raise UsageError where two tallies, of one shape and whatever k, are known to share a release.
+
+    They are if they share the bits of one, or if all their counts are equal. Two independent sums agree in a cell no
+    more often than two single draws of the noise with the smaller k, so the chance of a wrong refusal is again 2^-64.
+    """
+    for one, other in combinations(tallies, 2):
+        cells, noise = one.shape.cells, [Mechanism.flipping(one.k), Mechanism.flipping(other.k)]
+        shared = one.contents & other.contents and noise[0].tells_copies(cells, noise[1])
+        equal = one.releases == other.releases and np.array_equal(one.counts, other.counts)
+        if shared or (equal and all(mechanism.tells_copies(cells) for mechanism in noise)):
+            raise UsageError(f"{what}: {COPY}")

@@ -11,8 +11,9 @@ import pytest
 from sfm_stream import PcsaSketch, SfmSketch, SketchShape, estimate, estimate_pair, flip
 from sfm_stream.errors import UsageError
 from sfm_stream.privacy.mechanisms import pagh_stausholm, symmetric, xor
+from sfm_stream.sketch import presto
 from sfm_stream.sketch.mechanism import Mechanism
-from sfm_stream.sketch.merge import merge
+from sfm_stream.sketch.merge import merge, merge_tallies
 from sfm_stream.sketch.noisy import NoisyBits
 from sfm_stream.sketch.operations import bit_and, bit_or, bit_xor, or_by_xor
 from sfm_stream.sketch.sfm import GRID
@@ -40,6 +41,53 @@ def test_a_copy_is_refused_and_another_draw_is_not(what):
         WHAT[what](MONDAY, read_again)
 
 
+@pytest.mark.parametrize("what", [name for name in WHAT if name != "tally"])
+def test_a_copy_that_came_back_from_presto_is_refused(what):
+    """Its flip probability is rounded to a float64, so its k is another one."""
+    back = presto.decode(presto.encode(MONDAY))
+    assert back.k != MONDAY.k and back.bits == MONDAY.bits
+    for pair in ((MONDAY, back), (back, MONDAY)):
+        with pytest.raises(UsageError, match="there twice"):
+            WHAT[what](*pair)
+
+
+def read_again(tally):
+    """The same tally as a reader has it: nothing is known of its releases."""
+    return Tally(tally.shape, tally.k, tally.hash, tally.releases, tally.counts.copy())
+
+
+def test_tallies_that_share_a_release_are_not_added():
+    """As far as it can be known: of two that were read, only if they are the same."""
+    third = flip(PcsaSketch(SHAPE).add(range(500)), epsilon=1)
+    one, two, both = Tally.of([MONDAY]), Tally.of([TUESDAY, third]), Tally.of([MONDAY, TUESDAY])
+    assert (one + two).releases == 3
+    assert one + two == two + one == Tally.of([MONDAY, TUESDAY, third])
+    wrong = [(one, one), (both, one), (one + two, both), (one + two, one)]
+    wrong += [(read_again(both), both), (read_again(one), read_again(one))]
+    for left, right in wrong:
+        with pytest.raises(UsageError, match="tally: one release is there twice"):
+            left + right
+    assert (read_again(both) + read_again(one)).releases == 3, "cannot be known"
+
+
+def test_merged_tallies_of_two_k_share_no_release_either():
+    back = presto.decode(presto.encode(MONDAY))
+    with pytest.raises(UsageError, match="merge: one release is there twice"):
+        merge_tallies([Tally.of([MONDAY, TUESDAY]), Tally.of([back])])
+    with pytest.raises(UsageError, match="merge: one release is there twice"):
+        merge_tallies([read_again(Tally.of([MONDAY])), read_again(Tally.of([back]))])
+
+
+def test_sums_of_independent_draws_agree_no_more_often_than_single_ones():
+    """The bound of require_disjoint, in rationals: the squares of a distribution shrink when it is convolved."""
+    for share in (Fraction(1, 100), Fraction(1, 4), Fraction(1, 2)):
+        single = total = [1 - share, share]
+        for _ in range(6):
+            longer = [a * (1 - share) + b * share for a, b in zip([*total, 0], [0, *total], strict=True)]
+            assert sum(p * p for p in longer) <= sum(p * p for p in total) <= sum(p * p for p in single)
+            total = longer
+
+
 def test_a_merge_and_the_same_merge_are_copies():
     with pytest.raises(UsageError, match="there twice"):
         merge([merge([MONDAY, TUESDAY]), merge([TUESDAY, MONDAY])])
@@ -58,6 +106,7 @@ def test_what_independent_noise_may_show_too_is_taken():
     faint = SfmSketch(SHAPE, 1 << 20, "xxh64", PcsaSketch(SHAPE).add(range(500)).bits.tobytes())
     for sketch in (small, faint):
         assert merge([sketch, sketch]).k >= sketch.k
+        assert (Tally.of([sketch]) + Tally.of([sketch])).releases == 2
     assert estimate(Tally.of([faint, faint])).value == pytest.approx(500, rel=0.2)
 
 

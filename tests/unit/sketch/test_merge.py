@@ -149,15 +149,17 @@ def test_merge_draws_with_the_papers_thresholds(epsilons):
 
 
 def test_every_cell_has_its_own_coin():
-    """Digits 0, 1, 2, ... on cells that all show the same pattern: exactly those below the threshold come out one."""
+    """Digits 0, 1, 2, ...: exactly those below the threshold of what their cell shows come out one."""
     ks = [flip_threshold(1), flip_threshold(2)]
-    lit = [SfmSketch(SketchShape(128, 2), k, "xxh64", b"\xff" * 32) for k in ks]
-    first_digit = drawn_thresholds(ks)[(1, 1)] >> 56
+    lit = [
+        SfmSketch(SketchShape(128, 2), k, "xxh64", bits * 32) for k, bits in zip(ks, (b"\x55", b"\xaa"), strict=True)
+    ]
+    first_digits = [drawn_thresholds(ks)[pattern] >> 56 for pattern in ((1, 0), (0, 1))]
 
     def tape(count):
         return np.arange(256, dtype=np.uint8) if count == 256 else np.full(count, 255, np.uint8)
 
-    assert merge(lit, tape).cells().reshape(-1).tolist() == [digit < first_digit for digit in range(256)]
+    assert merge(lit, tape).cells().reshape(-1).tolist() == [digit < first_digits[digit % 2] for digit in range(256)]
 
 
 def test_a_short_tape_is_an_error_not_a_shared_coin():
@@ -239,7 +241,8 @@ def test_golden_merge():
 
 
 def test_tallies_merge_to_what_their_sketches_merge_to():
-    low, high = sketches(1, 1, 1, shape=SketchShape(64, 8)), sketches(3, 3, shape=SketchShape(64, 8))
+    five = sketches(1, 1, 1, 3, 3, shape=SketchShape(64, 8))
+    low, high = five[:3], five[3:]
     assert merge_tally(Tally.of(low)) == merge(low)
     assert merge_tallies([Tally.of(high), Tally.of(low)]) == merge([*low, *high])
     assert merge_tally(Tally.of(low[:1])) == low[0]
