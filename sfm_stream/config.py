@@ -124,6 +124,7 @@ class Config:
             "selection": [str(selected.epsilon), str(selected.delta)] if selected else None,
             "event": [*settings.event.key, settings.event.item, settings.event.time, settings.event.time_unit],
             "float_items": settings.event.float_items,
+            **({} if settings.event.naive_time in ("refuse", "utc") else {"naive_time": settings.event.naive_time}),
             "unit": self.unit,
             # A larger one after a step of a broker's clock would count what the step had decided.
             **({"clock_margin_ms": settings.window.clock_margin} if self.unit == "removed" else {}),

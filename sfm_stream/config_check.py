@@ -46,7 +46,7 @@ def event_format(settings: Settings, latest_ms: int) -> EventFormat:
         item=event.item,
         time=event.time,
         time_unit=event.time_unit,
-        naive_utc=event.naive_time == "utc",
+        naive_zone={"refuse": None, "utc": "UTC"}.get(event.naive_time, event.naive_time),
         float_items=event.float_items,
         earliest_ms=event.earliest,
         latest_ms=latest_ms,

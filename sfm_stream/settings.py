@@ -96,7 +96,8 @@ class EventTable(Table):
     time: Annotated[StrictStr, Field(min_length=1)] | None = None
     """Left out: the time stamp of the record on its topic."""
     time_unit: StrictStr = "ms"
-    naive_time: Literal["refuse", "utc"] = "refuse"
+    naive_time: Annotated[StrictStr, Field(min_length=1)] = "refuse"
+    """Of times without offset: "refuse", "utc", or an IANA zone."""
     float_items: StrictBool = False
     earliest: Instant = 631_152_000_000
     latest: Instant | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 from sfm_stream.errors import UsageError
 
@@ -26,8 +27,10 @@ class EventFormat:
     time (milliseconds). A dot within a field name is written `\.`; names with a quote, a backslash or a control
     character cannot be addressed. No path may equal another or lead into it.
 
-    time_unit: s, ms, us, ns (numbers; fractions in s and ms only), iso8601, or a strptime pattern (it holds a '%').
-    naive_utc: text without an offset is UTC instead of refused. float_items: JSON numbers with a fraction or an
+    time_unit: s, ms, us, ns (numbers, in quotes or not; fractions in s and ms only), iso8601, or a strptime pattern (it
+    holds a '%'; %Z stands for UTC or GMT). naive_zone: IANA name of the zone of times without offset, which are refused
+    where it is None; an hour that occurs twice there is taken as its first, and a time in an hour that the zone leaves
+    out as if its clock had not been put forward. float_items: JSON numbers with a fraction or an
     exponent are items of their own, hashed as IEEE 754. earliest_ms..latest_ms (inclusive, 0..MAX_TIME_MS): the
     plausible band of event times. max_key_bytes counts canonical bytes (`encode_key`).
 
@@ -38,7 +41,7 @@ class EventFormat:
     item: str
     time: str | None
     time_unit: str
-    naive_utc: bool = False
+    naive_zone: str | None = None
     float_items: bool = False
     earliest_ms: int
     latest_ms: int
@@ -52,6 +55,8 @@ class EventFormat:
             raise UsageError("max_key_bytes, max_record_bytes: at least 1")
         if self.time_unit not in (*NUMERIC_UNITS, ISO8601):
             _check_pattern(self.time_unit)
+        if self.naive_zone is not None:
+            _check_zone(self.naive_zone)
         paths = self.paths()
         for index, path in enumerate(paths):
             for other in paths[index + 1 :]:
@@ -76,6 +81,15 @@ def parse_path(dotted: str) -> tuple[str, ...]:
     if not names or position != len(dotted) or ends_in_dot or any(map(_UNUSABLE.search, names)):
         raise UsageError(f"path {dotted!r}: expected field names joined by dots")
     return tuple(names)
+
+
+def _check_zone(name: str) -> None:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(
+            f'naive_time: {name!r} is no zone: "refuse", "utc", or a name such as "Europe/Berlin"'
+        ) from None
 
 
 def _check_pattern(pattern: str) -> None:

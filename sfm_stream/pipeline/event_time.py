@@ -10,11 +10,13 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.pipeline.event_format import ISO8601, NUMERIC_UNITS, EventFormat
+from sfm_stream.pipeline.time_text import from_iso, from_pattern, number_in
 from sfm_stream.sketch.hashing import INT64_MAX, INT64_MIN
 from sfm_stream.types import NO_TIME, Reason
 
@@ -43,13 +45,13 @@ class EventTime:
 
     def __init__(self, form: EventFormat) -> None:
         self._unit = form.time_unit if form.time is not None else "ms"
-        self._naive_utc = form.naive_utc
+        self._naive_zone = ZoneInfo(form.naive_zone) if form.naive_zone else None
         self._low_ms, self._high_ms = form.earliest_ms, form.latest_ms
         per_second = _PER_SECOND.get(self._unit, 1000)
         # The band in the field's own unit, so that a column is compared before it is multiplied and could overflow.
         self._low = -(-self._low_ms * per_second // 1000)
         self._high = min(INT64_MAX, ((self._high_ms + 1) * per_second - 1) // 1000)
-        self._parse = datetime.fromisoformat if self._unit == ISO8601 else self._strptime
+        self._parse = from_iso if self._unit == ISO8601 else from_pattern(self._unit)
         self.numeric = self._unit in NUMERIC_UNITS
         self.fractions = self._unit in ("s", "ms")
 
@@ -66,6 +68,18 @@ class EventTime:
             return self._scaled(column), np.zeros(column.size, np.uint8)
         plausible = (column >= self._low) & (column <= self._high)
         return self._complete(values, self._scaled(np.where(plausible, column, 0)), plausible)
+
+    def mixed(self, values: Sequence[int | float | str]) -> Times:
+        """A column of integers within int64, finite floats and texts, in a numeric unit."""
+        kinds = set(map(type, values))
+        if str in kinds:
+            values = [int(value) if _plain_digits(value) else value for value in values]
+            kinds = set(map(type, values))
+        if kinds <= {int}:
+            return self.integers(values)  # type: ignore[arg-type]
+        if self.fractions and str not in kinds:
+            return self.numbers(values)  # type: ignore[arg-type]
+        return self.each(values)
 
     def numbers(self, values: Sequence[int | float]) -> Times:
         """A column of integers of any size and finite floats, in s or ms."""
@@ -107,12 +121,14 @@ class EventTime:
         return column * 1000 if per_second == 1 else column // (per_second // 1000)
 
     def _read_number(self, value: object) -> tuple[int, Reason]:
+        if isinstance(value, str) and (found := number_in(value)) is not None:
+            value = found
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return NO_TIME, Reason.TIME_TYPE
-        if isinstance(value, float) and not self.fractions:
             return NO_TIME, Reason.TIME_TYPE
         if isinstance(value, float) and not math.isfinite(value):
             return NO_TIME, Reason.TIME_UNREADABLE
+        if isinstance(value, float) and not self.fractions and not value.is_integer():
+            return NO_TIME, Reason.TIME_TYPE
         if not INT64_MIN <= value <= INT64_MAX:
             return NO_TIME, Reason.TIME_IMPLAUSIBLE
         ms = epoch_ms(value, self._unit)
@@ -131,11 +147,13 @@ class EventTime:
         except (ValueError, OverflowError):
             return NO_TIME, Reason.TIME_UNREADABLE
         if moment.tzinfo is None:
-            if not self._naive_utc:
+            if self._naive_zone is None:
                 return NO_TIME, Reason.TIME_NAIVE
-            moment = moment.replace(tzinfo=UTC)
+            moment = moment.replace(tzinfo=self._naive_zone)
         ms = (moment - _EPOCH) // _MILLISECOND
         return (ms, Reason.OK) if self._low_ms <= ms <= self._high_ms else (NO_TIME, Reason.TIME_IMPLAUSIBLE)
 
-    def _strptime(self, text: str) -> datetime:
-        return datetime.strptime(text, self._unit)
+
+def _plain_digits(value: object) -> bool:
+    """Whether this is text of at most 18 decimal digits."""
+    return type(value) is str and len(value) <= 18 and value.isascii() and value.isdigit()

@@ -152,7 +152,7 @@ class PythonExtractor:
             return self._time.arrivals(arrival_ms)
         if not self._time.numeric:
             return self._time.each(plain.times())
-        return self._time.numbers(plain.times()) if plain.fractions else self._time.integers(plain.times())
+        return self._time.mixed(plain.times()) if plain.mixed_times else self._time.integers(plain.times())
 
     def _hashes(self, plain: PlainRows) -> NDArray[np.uint64]:
         encoded = plain.encoded_items()
@@ -170,8 +170,9 @@ class PythonExtractor:
             event_ms, time_reason = self._time.read(None if arrival == NO_TIME else arrival)
         else:
             event_ms, time_reason = self._time.read(fields.time)
-            if time_reason == Reason.OK and type(fields.time) is float and not self._lines.fractions:
-                self._lines.allow_fractions()
+            unusual = self._time.numeric and type(fields.time) is not int
+            if time_reason == Reason.OK and unusual and not self._lines.mixed_times:
+                self._lines.mix_times()
         key = fields.key[0] if len(fields.key) == 1 else fields.key
         reason = fields.reason or time_reason or self._key_reason(fields.key, key) or self._item_reason(fields.item)
         out.event_ms[position], out.reasons[position] = event_ms, reason

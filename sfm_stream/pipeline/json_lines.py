@@ -41,13 +41,14 @@ _SHALLOW_BYTES = 2 * MAX_DEPTH
 class PlainRows:
     """Records that were decoded, in order: the columns of their fields.
 
-    odd: positions of the records that were not. fractions: whether there may be floats among the times.
+    odd: positions of the records that were not. mixed_times: whether there may be floats and texts among the times of
+    a numeric unit.
     """
 
-    __slots__ = ("_layout", "_rows", "fractions", "odd")
+    __slots__ = ("_layout", "_rows", "mixed_times", "odd")
 
-    def __init__(self, layout: _Layout, rows: list[Any], odd: list[int], fractions: bool) -> None:
-        self._layout, self._rows, self.odd, self.fractions = layout, rows, odd, fractions
+    def __init__(self, layout: _Layout, rows: list[Any], odd: list[int], mixed_times: bool) -> None:
+        self._layout, self._rows, self.odd, self.mixed_times = layout, rows, odd, mixed_times
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -87,14 +88,14 @@ class JsonLines:
     def __init__(self, form: EventFormat) -> None:
         self._layout = _Layout(form)
         self._certificate = _Certificate(form, self._layout.names)
-        self._decode = self._layout.decoder(fractions=False).decode
-        self.fractions = False
-        """Whether times may be floats now; a column of integers is cheaper."""
+        self._decode = self._layout.decoder(mixed_times=False).decode
+        self.mixed_times = False
+        """Whether times may be floats and texts now; a column of integers is cheaper."""
 
-    def allow_fractions(self) -> None:
-        """From the next block on, floats are plain times too."""
-        self._decode = self._layout.decoder(fractions=True).decode
-        self.fractions = True
+    def mix_times(self) -> None:
+        """From the next block on, floats and texts are plain times of a numeric unit too."""
+        self._decode = self._layout.decoder(mixed_times=True).decode
+        self.mixed_times = True
 
     def read(self, values: Sequence[bytes | None]) -> PlainRows:
         """The plain records among those given. Never raises for their content."""
@@ -106,7 +107,7 @@ class JsonLines:
                 where = _without(range(len(values)), odd)
                 odd = sorted([*odd, *(where[index] for index in doubtful)])
                 rows = _without(rows, doubtful)
-        return PlainRows(self._layout, rows, odd, self.fractions)
+        return PlainRows(self._layout, rows, odd, self.mixed_times)
 
     def _decoded(self, values: Sequence[bytes | None]) -> tuple[list[Any], list[int]]:
         rows: list[Any] = []
@@ -144,13 +145,13 @@ class _Layout:
         }
         self.key_tuple = attrgetter(*(places[role] for role in roles if role.startswith("key") or not form.key))
 
-    def decoder(self, fractions: bool) -> msgspec.json.Decoder[Any]:
+    def decoder(self, mixed_times: bool) -> msgspec.json.Decoder[Any]:
         """A decoder for records in which every field is there and of its plain type."""
         types: dict[str, Any] = {"item": str | _Int64, "key": str | _Int64, "time": str}
         if self._float_items:
             types["item"] = str | _Int64 | float
         if self._numeric_time:
-            types["time"] = int | float if fractions else _Int64
+            types["time"] = _Int64 | float | str if mixed_times else _Int64
         return msgspec.json.Decoder(self._struct(self._tree, types))
 
     def _visit(self, tree: _Tree, prefix: str, places: dict[str, str]) -> None:

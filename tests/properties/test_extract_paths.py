@@ -31,7 +31,11 @@ FORMATS = {
     "micros": EventFormat(key=(), item="user", time="at", time_unit="us", **BAND),
     "nanos": EventFormat(key=(), item="user", time="at", time_unit="ns", **BAND),
     "iso": EventFormat(key=("page",), item="user", time="at", time_unit="iso8601", **BAND),
-    "naive": EventFormat(key=("page",), item="user", time="at", time_unit="iso8601", naive_utc=True, **BAND),
+    "naive": EventFormat(key=("page",), item="user", time="at", time_unit="iso8601", naive_zone="UTC", **BAND),
+    "local": EventFormat(
+        key=("page",), item="user", time="at", time_unit="iso8601", naive_zone="Europe/Berlin", **BAND
+    ),
+    "zone names": EventFormat(key=("page",), item="user", time="at", time_unit="%d/%m/%Y:%H:%M:%S %Z", **BAND),
     "pattern": EventFormat(key=("page",), item="user", time="at", time_unit="%d/%m/%Y:%H:%M:%S %z", **BAND),
     "nested": EventFormat(key=("page", "user.page"), item="user.user.id", time="user.at", time_unit="ms", **BAND),
     "record time": EventFormat(key=("page", "at"), item="user", time=None, time_unit="ms", **BAND),
@@ -45,6 +49,17 @@ RAW += ['"\\ud83d\\ude00"', '"\\u0000"', '"\x01"', '"\\q"', "[" * 300 + "]" * 30
 RAW += [f"{NOW_S}.5", f"{NOW_S}.123", f"{NOW_S}.000999", f"{NOW_S * 1000}.75", f"{NOW_S}e3", f"{NOW_S * 1000}.0"]
 TEXT_TIMES = ["2023-11-14T22:13:20Z", "2023-11-14T22:13:20.123999+05:30", "2023-11-14", "2023-11-14 22:13:20", ""]
 TEXT_TIMES += ["2023-11-14T22:13:60Z", "20231114T221320Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59"]
+TEXT_TIMES += ["2023-11-14T24:00:00Z", "2023-11-14T24:00:01Z", "2023-11-14t22:13:20z", "2023-11-14T22:13:20Z[UTC]"]
+TEXT_TIMES += ["2023-11-14T22:13:20+01:00[Europe/Paris]", "2023-11-14T22:13:20[UTC]", "2022-12-31T23:59:60.5+00:00"]
+TEXT_TIMES += ["2023-10-29T02:30:00", "2023-03-26T02:30:00", "2023-11-14T24:00:00", "2023-11-14T23:59:61Z"]
+TEXT_TIMES += [
+    "14/11/2023:22:13:20 UTC",
+    "14/11/2023:22:13:20 gmt",
+    "14/11/2023:22:13:20 EST",
+    "14/11/2023:22:13:20 CET",
+]
+TEXT_TIMES += [*map(str, TIMES), f"{NOW_S}.25", f"{NOW_S * 1000}.75", f"{NOW_S * 10**6}.0", f"-{NOW_S}", f"{NOW_S}e3"]
+TEXT_TIMES += [f"{NOW_S}.", f".{NOW_S}", "00" + str(NOW_S), "9" * 41, "9" * 5000, f" {NOW_S}", "\u0661\u0662"]
 TEXT_TIMES += ["0001-01-01T00:00:00+23:59", "14/11/2023:22:13:20 +0100", "14/11/2023:22:13:61 +0100", "x"]
 
 
@@ -53,9 +68,9 @@ def good(form: EventFormat, number: int) -> bytes:
     document: dict[str, Any] = {"ballast": "x" * (number % 7)}
     time: Any = NOW_S * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.get(form.time_unit, 1) + number
     if form.time_unit == "iso8601":
-        time = "2023-11-14T22:13:20" + ("" if form.naive_utc else "+00:00")
+        time = "2023-11-14T22:13:20" + ("" if form.naive_zone else "+00:00")
     elif "%" in form.time_unit:
-        time = "14/11/2023:22:13:20 +0100"
+        time = "14/11/2023:22:13:20 " + ("+0100" if "%z" in form.time_unit else "UTC")
     values = [*([(form.time, time)] if form.time else []), (form.item, f"u{number}"), *((key, 1) for key in form.key)]
     for dotted, value in values:
         *outer, last = parse_path(dotted)
@@ -147,11 +162,13 @@ def rules(form: EventFormat, declared: frozenset[object] | None) -> Rules:
     return Rules(**plain | {"time": None if form.time is None else parse_path(form.time)}, declared=declared)
 
 
-def run(form: EventFormat, batch: MemoryBatch, declared: frozenset[object] | None, slow: bool) -> list[Meaning]:
+def run(form: EventFormat, batch: MemoryBatch, declared: frozenset[object] | None, way: str) -> list[Meaning]:
     """The rows of an extractor that has seen plain records before, in the terms of the oracle, invariants checked."""
     table = KeyTable(declared)  # type: ignore[arg-type]
     extractor = PythonExtractor(form, SHAPE, keys=table)
-    if slow:
+    if way == "mixed times":
+        extractor._lines.mix_times()
+    if way == "slow":
         lines = extractor._lines
         lines.read = lambda values: PlainRows(lines._layout, [], list(range(len(values))), False)  # type: ignore[method-assign]
     columns = extractor.columns([batch])
@@ -204,8 +221,8 @@ def test_fast_and_slow_paths_and_the_oracle_agree(
     batch = MemoryBatch(records, arrivals if with_arrivals or form.time is None else None, first=7)
     declared: frozenset[object] | None = frozenset([1, "a", "a very long declared key"]) if fixed else None
     want = typed(expected(form, batch, declared))
-    assert typed(run(form, batch, declared, slow=True)) == want
-    assert typed(run(form, batch, declared, slow=False)) == want
+    for way in ("slow", "fast", "mixed times"):
+        assert typed(run(form, batch, declared, way)) == want, way
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -213,7 +230,7 @@ def test_plain_records_take_the_fast_path(name: str) -> None:
     form = FORMATS[name]
     records: list[bytes | None] = [good(form, number) for number in range(50)]
     batch = MemoryBatch(records, [NOW_S * 1000] * len(records))
-    assert {row.reason for row in run(form, batch, None, slow=False)} == {"OK"}
+    assert {row.reason for row in run(form, batch, None, "fast")} == {"OK"}
     plain = PythonExtractor(form, SHAPE, keys=KeyTable())._lines.read(records)
     assert len(plain) == 50
 
@@ -224,4 +241,18 @@ def test_fractions_become_plain_once_seen() -> None:
     extractor = PythonExtractor(form, SHAPE, keys=KeyTable())
     columns = extractor.columns([MemoryBatch(records)])
     assert columns.event_ms.tolist() == [(NOW_S + at) * 1000 + 123 for at in range(3000)]
+    assert not extractor._lines.read(records).odd
+
+
+@pytest.mark.parametrize("name", ["plain", "seconds", "micros", "nanos"])
+@pytest.mark.parametrize("spelled", ['"%d"', "%d.0"])
+def test_numbers_in_quotes_and_whole_floats_become_plain_once_seen(name: str, spelled: str) -> None:
+    form = FORMATS[name]
+    scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[form.time_unit]
+    at = [spelled % ((NOW_S + second) * scale) for second in range(3000)]
+    records: list[bytes | None] = [f'{{"page":1,"user":"u","at":{text}}}'.encode() for text in at]
+    extractor = PythonExtractor(form, SHAPE, keys=KeyTable())
+    columns = extractor.columns([MemoryBatch(records)])
+    assert not columns.reasons.any()
+    assert columns.event_ms.tolist() == [(NOW_S + second) * 1000 for second in range(3000)]
     assert not extractor._lines.read(records).odd

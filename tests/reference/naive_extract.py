@@ -7,12 +7,14 @@ Reasons are given by name, so that the numbers stay the package's own affair.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
+from zoneinfo import ZoneInfo
 
 import msgpack
 
@@ -31,7 +33,7 @@ class Rules:
     time_unit: str
     earliest_ms: int
     latest_ms: int
-    naive_utc: bool = False
+    naive_zone: str | None = None
     float_items: bool = False
     max_key_bytes: int = 1024
     max_record_bytes: int = 1 << 20
@@ -171,24 +173,69 @@ def read_time(value: object, unit: str, rules: Rules) -> tuple[int | None, str |
     if not isinstance(value, str):
         return None, "TIME_TYPE"
     try:
-        moment = datetime.strptime(value, unit) if "%" in unit else datetime.fromisoformat(value)
+        moment = pattern_moment(value, unit) if "%" in unit else iso_moment(value)
     except (ValueError, OverflowError):
         return None, "TIME_UNREADABLE"
     if moment.tzinfo is None:
-        if not rules.naive_utc:
+        if rules.naive_zone is None:
             return None, "TIME_NAIVE"
-        moment = moment.replace(tzinfo=UTC)
+        moment = local_moment(moment, ZoneInfo(rules.naive_zone))
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     ms = floor(Fraction(since // timedelta(microseconds=1), 1000))
     return (ms, None) if rules.earliest_ms <= ms <= rules.latest_ms else (None, "TIME_IMPLAUSIBLE")
 
 
+def pattern_moment(text: str, pattern: str) -> datetime:
+    """A %Z at the end is UTC or GMT."""
+    if not pattern.endswith("%Z"):
+        return datetime.strptime(text, pattern)
+    if text[-3:].upper() not in ("UTC", "GMT"):
+        raise ValueError(text)
+    return datetime.strptime(text[:-3], pattern[:-2]).replace(tzinfo=UTC)
+
+
+def iso_moment(text: str) -> datetime:
+    """By the pieces of the usual spelling; other spellings are fromisoformat's."""
+    usual = re.fullmatch(
+        r"(\d{4}-\d\d-\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)?(\[[^\[\]]+\])?", text, re.ASCII
+    )
+    if usual is None or (usual[7] and not usual[6]):
+        return datetime.fromisoformat(text)
+    day, hour, minute, second, fraction, offset, _ = usual.groups()
+    if (hour == "24" and (minute != "00" or second != "00" or (fraction or ".0").strip(".0"))) or int(hour) > 24:
+        raise ValueError(text)
+    if int(minute) > 59 or int(second) > 60:
+        raise ValueError(text)
+    zone = "" if offset is None else "+00:00" if offset in "Zz" else offset
+    midnight = datetime.fromisoformat(f"{day}T00:00:00{zone}")
+    micros = int((fraction or ".0")[1:7].ljust(6, "0"))
+    return midnight + timedelta(hours=int(hour), minutes=int(minute), seconds=int(second), microseconds=micros)
+
+
+def local_moment(moment: datetime, zone: ZoneInfo) -> datetime:
+    """The first instant at which clocks of the zone show this; one they leave out: by the offset of the day before."""
+    naive = moment.replace(tzinfo=UTC)
+    offsets = [(naive + timedelta(days=days)).astimezone(zone).utcoffset() for days in (-1, 1)]
+    instants = [naive - offset for offset in offsets if offset is not None]
+    shown = [instant for instant in instants if instant.astimezone(zone).replace(tzinfo=UTC) == naive]
+    return min(shown) if shown else instants[0]
+
+
 def read_number(value: object, unit: str, rules: Rules) -> tuple[int | None, str | None]:
-    if isinstance(value, str) or (isinstance(value, Decimal) and unit in ("us", "ns")):
-        return None, "TIME_TYPE"
+    if isinstance(value, str):
+        digits = value.removeprefix("-").replace(".", "", 1)
+        whole, _, fraction = value.removeprefix("-").partition(".")
+        fits = 0 < len(whole) <= 40 and len(fraction) <= 40 and (fraction or not value.endswith("."))
+        if not digits.isascii() or not digits.isdigit() or not fits:
+            return None, "TIME_TYPE"
+        value = Decimal(value) if "." in value else int(value)
     assert isinstance(value, int | Decimal)
     if abs(float(value) if isinstance(value, Decimal) else 0) == float("inf"):
         return None, "TIME_UNREADABLE"
+    if isinstance(value, Decimal) and unit in ("us", "ns"):
+        if not float(value).is_integer():
+            return None, "TIME_TYPE"
+        value = int(float(value))
     exact = Fraction(value)
     if not -(2**63) <= exact < 2**63:
         return None, "TIME_IMPLAUSIBLE"

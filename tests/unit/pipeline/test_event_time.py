@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -39,6 +40,28 @@ def event_time(unit: str, **more: Any) -> EventTime:
         ("iso8601", "2023-11-14T22:13:20.0019999Z", NOW_S * 1000 + 1),
         ("iso8601", "2023-11-15T03:43:20+05:30", NOW_S * 1000),
         ("%d/%b/%Y:%H:%M:%S %z", "14/Nov/2023:23:13:20 +0100", NOW_S * 1000),
+        # in quotes, as GA4 and OpenTelemetry write them
+        ("s", str(NOW_S), NOW_S * 1000),
+        ("s", f"{NOW_S}.123", NOW_S * 1000 + 123),
+        ("ms", f"{NOW_S}007", NOW_S * 1000 + 7),
+        ("us", "1673858401132002", 1673858401132),
+        ("ns", "1673858401132002999", 1673858401132),
+        # whole numbers that a producer wrote as floats
+        ("us", 1.7e15, NOW_S * 1000),
+        ("ns", 1.7e18, NOW_S * 1000),
+        ("us", "1700000000000000.0", NOW_S * 1000),
+        # habits of ISO 8601
+        ("iso8601", "2023-11-14t22:13:20z", NOW_S * 1000),
+        ("iso8601", "2023-11-14T22:13:20Z[UTC]", NOW_S * 1000),
+        ("iso8601", "2023-11-14T23:13:20+01:00[Europe/Paris]", NOW_S * 1000),
+        ("iso8601", "2023-11-14T24:00:00Z", 1_700_006_400_000),
+        ("iso8601", "2023-11-14T24:00Z", 1_700_006_400_000),
+        ("iso8601", "20231114T240000+0000", 1_700_006_400_000),
+        ("iso8601", "2023-11-14T22:13:60Z", (NOW_S + 40) * 1000),
+        ("iso8601", "2023-11-14T22:13:60.250+00:00", (NOW_S + 40) * 1000 + 250),
+        ("%d %b %Y %H:%M:%S %Z", "14 Nov 2023 22:13:20 UTC", NOW_S * 1000),
+        ("%d %b %Y %H:%M:%S %Z", "14 Nov 2023 22:13:20 GMT", NOW_S * 1000),
+        ("%%Z %d %b %Y %H:%M:%S %z", "%Z 14 Nov 2023 22:13:20 +0000", NOW_S * 1000),
     ],
 )
 def test_reads(unit: str, value: object, ms: int) -> None:
@@ -50,19 +73,32 @@ def test_reads(unit: str, value: object, ms: int) -> None:
     [
         ("ms", None, Reason.TIME_MISSING),
         ("ms", True, Reason.TIME_TYPE),
-        ("ms", "1700000000000", Reason.TIME_TYPE),
+        ("ms", "1700000000000x", Reason.TIME_TYPE),
+        ("ms", " 1700000000000", Reason.TIME_TYPE),
+        ("ms", "1.7e12", Reason.TIME_TYPE),
+        ("ms", "\u0661\u0667\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660", Reason.TIME_TYPE),
+        ("ms", "9" * 41, Reason.TIME_TYPE),
+        ("ms", str(NOW_S), Reason.TIME_LOOKS_LIKE_SECONDS),
         ("ms", "", Reason.TIME_TYPE),
         ("ms", [], Reason.TIME_TYPE),
         ("ms", {}, Reason.TIME_TYPE),
-        ("us", 1.7e15, Reason.TIME_TYPE),
-        ("ns", 1.7e18, Reason.TIME_TYPE),
+        ("us", 1.7e15 + 0.5, Reason.TIME_TYPE),
+        ("ns", 1.7e9 + 0.5, Reason.TIME_TYPE),
+        ("us", "1700000000000000.5", Reason.TIME_TYPE),
         ("iso8601", NOW_S, Reason.TIME_TYPE),
         ("s", float("inf"), Reason.TIME_UNREADABLE),
         ("s", float("-inf"), Reason.TIME_UNREADABLE),
         ("s", float("nan"), Reason.TIME_UNREADABLE),
         ("iso8601", "", Reason.TIME_UNREADABLE),
         ("iso8601", "yesterday", Reason.TIME_UNREADABLE),
-        ("iso8601", "2016-12-31T23:59:60Z", Reason.TIME_UNREADABLE),
+        ("iso8601", "2023-11-14T23:59:61Z", Reason.TIME_UNREADABLE),
+        ("iso8601", "2023-11-14T24:00:01Z", Reason.TIME_UNREADABLE),
+        ("iso8601", "2023-11-14T25:00:00Z", Reason.TIME_UNREADABLE),
+        ("iso8601", "2023-11-14T22:13:20[Europe/Berlin]", Reason.TIME_UNREADABLE),
+        ("iso8601", "2023-11-14T22:13:20Z[UTC][u-ca=hebrew]", Reason.TIME_UNREADABLE),
+        ("iso8601", "9999-12-31T24:00:00Z", Reason.TIME_UNREADABLE),
+        ("%d %b %Y %H:%M:%S %Z", "14 Nov 2023 22:13:20 EST", Reason.TIME_UNREADABLE),
+        ("%d %b %Y %H:%M:%S %Z", "14 Nov 2023 22:13:20 ", Reason.TIME_UNREADABLE),
         ("iso8601", "2023-02-29T00:00:00Z", Reason.TIME_UNREADABLE),
         ("iso8601", "2023-11-14T22:13:20", Reason.TIME_NAIVE),
         ("%Y-%m-%d", "2023-11-14", Reason.TIME_NAIVE),
@@ -88,7 +124,63 @@ def test_refuses(unit: str, value: object, reason: Reason) -> None:
 
 
 def test_naive_text_is_utc_where_the_format_says_so() -> None:
-    assert event_time("iso8601", naive_utc=True).read("2023-11-14T22:13:20") == (NOW_S * 1000, Reason.OK)
+    assert event_time("iso8601", naive_zone="UTC").read("2023-11-14T22:13:20") == (NOW_S * 1000, Reason.OK)
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2023-07-01T12:00:00", "2023-07-01T10:00:00Z"),
+        ("2023-12-01T12:00:00", "2023-12-01T11:00:00Z"),
+        # the hour that comes twice is its first
+        ("2023-10-29T01:59:59", "2023-10-28T23:59:59Z"),
+        ("2023-10-29T02:00:00", "2023-10-29T00:00:00Z"),
+        ("2023-10-29T02:59:59", "2023-10-29T00:59:59Z"),
+        ("2023-10-29T03:00:00", "2023-10-29T02:00:00Z"),
+        # the hour that is left out: as if the clock had not been put forward
+        ("2023-03-26T01:59:59", "2023-03-26T00:59:59Z"),
+        ("2023-03-26T02:30:00", "2023-03-26T01:30:00Z"),
+        ("2023-03-26T03:30:00", "2023-03-26T01:30:00Z"),
+        # an offset that is there holds
+        ("2023-07-01T12:00:00+00:00", "2023-07-01T12:00:00Z"),
+        ("2023-07-01T24:00:00", "2023-07-01T22:00:00Z"),
+    ],
+)
+def test_naive_text_in_a_zone(text: str, utc: str) -> None:
+    want = event_time("iso8601").read(utc)
+    assert want[1] == Reason.OK
+    assert event_time("iso8601", naive_zone="Europe/Berlin").read(text) == want
+    pattern = event_time("%Y-%m-%dT%H:%M:%S", naive_zone="Europe/Berlin")
+    assert "+" in text or "24:" in text or pattern.read(text) == want
+
+
+@pytest.mark.parametrize("zone", ["EST5EDT", "Asia/Kolkata", "UTC"])
+def test_no_time_depends_on_the_zone_of_the_host(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        pattern = "%d %b %Y %H:%M:%S %Z"
+        for name in (*time.tzname, "EST", "CET"):
+            reason = Reason.OK if name == "UTC" else Reason.TIME_UNREADABLE
+            assert event_time(pattern).read(f"14 Nov 2023 22:13:20 {name}")[1] == reason
+        assert event_time(pattern).read("14 Nov 2023 22:13:20 UTC") == (NOW_S * 1000, Reason.OK)
+        assert event_time("iso8601", naive_zone="UTC").read("2023-11-14T22:13:20") == (NOW_S * 1000, Reason.OK)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_hostile_text_takes_no_time_of_its_square() -> None:
+    """Each would take hours if a pattern were tried from every place in it."""
+    for text in (
+        "+" + "1" * 10**6,
+        "2023-11-14T" * 10**5,
+        "Z[" * 10**5 + "]",
+        "1" * 10**6,
+        "2023-11-14T24" + ":00" * 10**5,
+    ):
+        assert event_time("iso8601").read(text)[1] == Reason.TIME_UNREADABLE
+        assert event_time("ms").read(text)[1] == Reason.TIME_TYPE
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -152,6 +244,9 @@ def test_record_timestamps() -> None:
         {"max_record_bytes": 0},
         {"time_unit": "minutes"},
         {"time_unit": "%Q"},
+        {"naive_zone": "Europe/Atlantis"},
+        {"naive_zone": "../etc/passwd"},
+        {"naive_zone": ""},
         {"item": ""},
         {"item": "a..b"},
         {"item": "a."},
