@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import IncompatibleError, UsageError
+from sfm_stream.sketch.columns import present
 from sfm_stream.sketch.hashing import XXH64, ItemHash, hash_items
 from sfm_stream.sketch.layout import Layout
 
@@ -29,8 +30,11 @@ class RawBitmap:
         self._bits: NDArray[np.uint8] = np.zeros(layout.nbytes, np.uint8)
 
     def add(self, items: Iterable[object] | NDArray[np.generic]) -> Self:
-        """Add a column of items; returns self. Raises ItemError and adds nothing if one has no canonical encoding."""
-        cells = self.layout.place(hash_items(items, self.hash))
+        """Add a column of items, without those that are missing (columns.py); returns self.
+
+        Raises ItemError, and adds nothing, if one has no canonical encoding or what is given is no column.
+        """
+        cells = self.layout.place(hash_items(present(items), self.hash))
         np.bitwise_or.at(self._bits, cells >> np.uint32(3), (np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8)))
         return self
 

@@ -47,7 +47,12 @@ def encode_item(item: object) -> bytes:
     if isinstance(item, str):
         # The characters, whatever a subclass (an enum, say) prints itself as.
         return encode_item(str.__str__(item))
-    raise ItemError(f"an item of type {kind.__name__} has no canonical encoding; use text, bytes, int or float")
+    if isinstance(item, bytes):
+        return bytes(item)
+    raise ItemError(
+        f"an item of type {kind.__name__} has no canonical encoding; use text, bytes, int or float (str(item) for a "
+        "UUID, integers of one stated unit for times)"
+    )
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class LinearCounting:
     throws = 1
 
     def __post_init__(self) -> None:
-        require_between("cells", self.cells, MIN_CELLS, MAX_CELLS)
+        require_between(self, "cells", MIN_CELLS, MAX_CELLS)
 
     @property
     def nbytes(self) -> int:
@@ -100,7 +100,7 @@ class BloomFilter(LinearCounting):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_between("hashes", self.hashes, 1, MAX_HASHES)
+        require_between(self, "hashes", 1, MAX_HASHES)
 
     @property
     def throws(self) -> int:  # type: ignore[override]
@@ -128,7 +128,9 @@ class LiquidLegions:
     throws = 1
 
     def __post_init__(self) -> None:
-        require_between("cells", self.cells, MIN_CELLS, 1 << 16)
+        require_between(self, "cells", MIN_CELLS, 1 << 16)
+        if isinstance(self.decay, np.integer | np.floating):
+            object.__setattr__(self, "decay", float(self.decay))
         if type(self.decay) not in (int, float):
             raise ShapeError(f"decay: expected a number, got {type(self.decay).__name__}")
         if not 1.0 <= self.decay <= 20.0:

@@ -26,8 +26,8 @@ class SketchShape:
     levels: int
 
     def __post_init__(self) -> None:
-        require_between("buckets", self.buckets, MIN_BUCKETS, MAX_BUCKETS)
-        require_between("levels", self.levels, MIN_LEVELS, MAX_LEVELS)
+        require_between(self, "buckets", MIN_BUCKETS, MAX_BUCKETS)
+        require_between(self, "levels", MIN_LEVELS, MAX_LEVELS)
         if self.buckets & (self.buckets - 1):
             raise ShapeError(f"buckets: {self.buckets} is not a power of two")
 
@@ -87,8 +87,12 @@ def constant(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
-def require_between(name: str, value: int, low: int, high: int) -> None:
-    """Raise ShapeError unless the value is an integer in low..high."""
+def require_between(holder: object, name: str, low: int, high: int) -> None:
+    """Raise ShapeError unless this field of a frozen value is an integer in low..high; one of numpy becomes an int."""
+    value = getattr(holder, name)
+    if isinstance(value, np.integer):
+        value = int(value)
+        object.__setattr__(holder, name, value)
     if type(value) is not int:
         raise ShapeError(f"{name}: expected an integer, got {type(value).__name__}")
     if not low <= value <= high:

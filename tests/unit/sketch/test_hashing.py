@@ -238,7 +238,7 @@ def test_uint64_within_int64_is_an_integer_like_any_other():
 def test_a_refused_column_adds_nothing():
     sketch = PcsaSketch(SketchShape(16, 2))
     with pytest.raises(ItemError):
-        sketch.add([1, 2, None])
+        sketch.add([1, 2, True])
     assert sketch.popcount() == 0
 
 
@@ -293,7 +293,9 @@ def test_cells_at_the_edges(shape):
 @PLAIN
 @given(ITEMS, SHAPES)
 def test_one_item_lights_one_cell(item, shape):
-    assert PcsaSketch(shape).add([item]).popcount() == 1
+    """NaN stands for a missing value in a column."""
+    missing = isinstance(item, float) and math.isnan(item)
+    assert PcsaSketch(shape).add([item]).popcount() == (not missing)
 
 
 @PLAIN
