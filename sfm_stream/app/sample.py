@@ -73,7 +73,7 @@ def sample(config: Config, batches: Iterator[RecordBatch], records: int) -> Samp
 
 def file_batches(config: Config) -> Iterator[RecordBatch]:
     """The input of a pipeline on files, from its beginning. Opens the input only; commits nothing."""
-    lines = LineInput(config.input_path, complete=True, max_record_bytes=config.settings.event.max_record_bytes)
+    lines = LineInput(config.input_path, complete=True)
     try:
         while not isinstance(batch := lines.read(0), InputEnd):
             if batch is not None:

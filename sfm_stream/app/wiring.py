@@ -31,10 +31,7 @@ class Embedded:
 @contextmanager
 def embedded(config: Config, coins: Coins = SYSTEM_COINS) -> Iterator[Embedded]:
     """Both workers of a pipeline over one file of input and one SQLite file of output, open for this block."""
-    settings = config.settings
-    lines = LineInput(
-        config.input_path, complete=config.files[0].complete, max_record_bytes=settings.event.max_record_bytes
-    )
+    lines = LineInput(config.input_path, complete=config.files[0].complete)
     try:
         log = SqliteLog(str(config.output_path))
         try:

@@ -2,8 +2,8 @@
 
 `PythonExtractor` is the definition; another extractor has to agree with it row by row. For each record the first
 reason in the order of `Reason` is given, but the times of a row are given whenever its time field is readable and
-plausible, whatever the rest of the record holds: the clock of a partition is made of them, and it must not depend on
-the content of keys and items (docs/privacy, "arrival decides what counts").
+plausible, whatever the rest of the record holds, JSON or not: the clock of a partition is made of them, and it must not
+depend on the content of keys and items (docs/privacy, "arrival decides what counts").
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sfm_stream.sketch.hashing import (
     hash_items,
 )
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import NO_TIME, EventColumns, Reason, RecordBatch
+from sfm_stream.types import NO_TIME, EventColumns, KeyValue, Reason, RecordBatch
 from sfm_stream.windows.keys import KeyTable, encode_key
 
 __all__ = ["EventFormat", "Extractor", "PythonExtractor"]
@@ -108,6 +108,12 @@ class PythonExtractor:
             reasons=filled.reasons,
             new_keys=tuple(new_keys),
         )
+
+    def key_of(self, value: bytes | None) -> KeyValue | None:
+        """The counting key of one record, whatever else it holds; None where that is missing or no text or int64."""
+        parts = self._strict.read(value).key
+        key: Any = parts[0] if len(parts) == 1 else parts
+        return None if _unusable(parts) else key
 
     def _arrivals(
         self, batches: Sequence[RecordBatch], event_ms: NDArray[np.int64]
@@ -214,14 +220,7 @@ class PythonExtractor:
         return Reason.KEY_NOT_DECLARED if self._keys.fixed else Reason.OK
 
     def _key_reason(self, parts: tuple[object, ...], key: Any) -> Reason:
-        """Missing, then type, then range: whichever part has it."""
-        if any(part is None for part in parts):
-            return Reason.KEY_MISSING
-        if any(type(part) is not str and type(part) is not int for part in parts):
-            return Reason.KEY_TYPE
-        if any(type(part) is int and not INT64_MIN <= part <= INT64_MAX for part in parts):
-            return Reason.KEY_RANGE
-        return Reason.OK if key in self._keys.ids else self._unknown_reason(key)
+        return _unusable(parts) or (Reason.OK if key in self._keys.ids else self._unknown_reason(key))
 
     def _item_reason(self, item: object) -> Reason:
         if item is None:
@@ -231,6 +230,17 @@ class PythonExtractor:
         if type(item) is not str and type(item) is not int:
             return Reason.ITEM_TYPE
         return Reason.ITEM_RANGE if type(item) is int and not INT64_MIN <= item <= INT64_MAX else Reason.OK
+
+
+def _unusable(parts: tuple[object, ...]) -> Reason:
+    """Missing, then type, then range: whichever part of a key has it. OK where none does."""
+    if any(part is None for part in parts):
+        return Reason.KEY_MISSING
+    if any(type(part) is not str and type(part) is not int for part in parts):
+        return Reason.KEY_TYPE
+    if any(type(part) is int and not INT64_MIN <= part <= INT64_MAX for part in parts):
+        return Reason.KEY_RANGE
+    return Reason.OK
 
 
 def _at_most_bytes(key: Any) -> int:

@@ -1,7 +1,9 @@
 """One record read slowly and exactly: its fields, or the reason why it has none.
 
 Everything that the fast path (json_lines.py) cannot answer for comes here. A record is JSON as RFC 8259 has it, in
-UTF-8, at most MAX_DEPTH objects and arrays deep, without lone surrogates, with an object at the top.
+UTF-8, at most MAX_DEPTH objects and arrays deep, without lone surrogates, with an object at the top. Of one that is
+not, its time and key are given as far as a scan that knows brackets only finds them (tolerant_scan.py): what stands in
+another field decides neither when it arrived nor where it belongs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sfm_stream.pipeline.event_format import EventFormat
+from sfm_stream.pipeline.tolerant_scan import TolerantScan
 from sfm_stream.types import Reason
 
 MAX_DEPTH = 256
@@ -54,36 +57,54 @@ class StrictReader:
         self._item, self._time = item, others.pop(0) if form.time is not None else None
         self._key = tuple(others)
         self._max_bytes = form.max_record_bytes
+        self._scan = TolerantScan(form.paths()[1:])
         self._json = json.JSONDecoder(
             object_pairs_hook=_members, parse_constant=_refuse_constant, parse_int=_integer, strict=True
         )
 
     def read(self, value: bytes | None) -> Fields:
-        """The fields of a record. A repeated field reads as None, and the reason says so; the others are given."""
+        """The fields of a record. A repeated field reads as None, and the reason says so; the others are given.
+
+        Of a record that is no such JSON: its time and key alone, each None where nothing readable is found.
+        """
         if not value:
-            return Fields(Reason.TOMBSTONE)
+            return Fields(Reason.TOMBSTONE, key=(None,) * len(self._key))
         if len(value) > self._max_bytes:
-            return Fields(Reason.RECORD_TOO_LONG)
+            return self._scanned(Reason.RECORD_TOO_LONG, value)
         if value[0] == 0 and len(value) >= _FRAME_HEADER_BYTES:
-            return Fields(Reason.FRAMED)
+            return self._scanned(Reason.FRAMED, value, _FRAME_HEADER_BYTES)
         try:
             text = value.decode()
         except UnicodeDecodeError:
-            return Fields(Reason.NOT_UTF8)
+            return self._scanned(Reason.NOT_UTF8, value)
         if too_deep(value):
-            return Fields(Reason.MALFORMED)
+            return self._scanned(Reason.MALFORMED, value)
         try:
             document = self._json.decode(text)
         except ValueError:
-            return Fields(Reason.MALFORMED)
+            return self._scanned(Reason.MALFORMED, value)
         if not isinstance(document, dict) or _has_lone_surrogate(text):
-            return Fields(Reason.MALFORMED)
+            return self._scanned(Reason.MALFORMED, value)
         item = _at(document, self._item)
         time = None if self._time is None else _at(document, self._time)
         key = tuple(_at(document, path) for path in self._key)
         if _AMBIGUOUS not in (item, time, *key):
             return Fields(Reason.OK, item, time, key)
         return Fields(Reason.DUPLICATE_FIELD, _sole(item), _sole(time), tuple(map(_sole, key)))
+
+    def _scanned(self, reason: Reason, value: bytes, start: int = 0) -> Fields:
+        found = [None if raw is None else self._value(raw) for raw in self._scan.find(value, start)]
+        time = None if self._time is None else found.pop(0)
+        return Fields(reason, None, time, tuple(found))
+
+    def _value(self, raw: bytes) -> object:
+        """What the bytes of a text, number or word mean; None where they mean nothing."""
+        try:
+            text = raw.decode()
+            value: object = self._json.decode(text)
+        except ValueError:
+            return None
+        return None if _has_lone_surrogate(text) else value
 
 
 def too_deep(value: bytes) -> bool:

@@ -9,7 +9,8 @@ _UNITS = {
     "removed": "all records of one item under one key in one window are removed",
     "blanked": (
         "the item in all records of one item under one key in one window is blanked in place; when a record "
-        "arrived is taken as public, because in this input arrival time is part of the record"
+        "arrived is taken as public, because in this input arrival time is part of the record, and in a file so is, as "
+        "it stands, a record in which no reading finds a time, and a line of more than 17 MiB"
     ),
 }
 

@@ -3,7 +3,8 @@
 A record is a line without its newline and one carriage return before that; an empty line is no record. Its offset is
 the position of its first byte in the (decompressed) stream, so every committed offset is the start of a line, and a
 file that no longer has a line starting there was replaced. All records are of partition 0, have no key, and arrive
-at their event time.
+at their event time. So a line is given whole, however long a record may be: its time stands anywhere in it. Of a line
+of more than MAX_LINE_BYTES only so many bytes are kept, and whoever reads it must take it as it stands.
 
 The bytes after the last newline are a record only if the input is declared complete: otherwise a writer may be in the
 middle of them, and they stay unread until their newline comes. Standard input cannot go back: a re-run must be fed the
@@ -23,7 +24,8 @@ from sfm_stream.transport.bytestream import ByteStream
 from sfm_stream.types import InputEnd, RecordBatch
 
 CHUNK_BYTES = 1 << 19
-MAX_RECORD_BYTES = 1 << 20
+MAX_LINE_BYTES = 17 << 20
+"""More than the longest record that a configuration may allow."""
 SKIP_BYTES = 1 << 20
 """Read and thrown away in one call, on the way to an offset that cannot be jumped to."""
 NEWLINE, RETURN = 10, 13
@@ -32,15 +34,15 @@ NEWLINE, RETURN = 10, 13
 class LineBatch:
     """A RecordBatch of whole lines. Two passes over its bytes at most, each at the first use of what it gives.
 
-    A line of more than `max_record_bytes` has its first max_record_bytes + 1 bytes as its value.
+    A line of more than `max_line_bytes` has its first max_line_bytes as its value.
     """
 
-    def __init__(self, data: bytes, first: int, next_offset: int, max_record_bytes: int) -> None:
+    def __init__(self, data: bytes, first: int, next_offset: int, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self.partition = 0
         self.first = first
         self.next_offset = next_offset
         self._data = data
-        self._max_record_bytes = max_record_bytes
+        self._max_line_bytes = max_line_bytes
 
     @property
     def count(self) -> int:
@@ -65,9 +67,9 @@ class LineBatch:
             lines.pop()
         if len(lines) != self.count:
             lines = [line for line in lines if line]
-        limit = self._max_record_bytes
-        if len(data) > limit and max(map(len, lines), default=0) > limit:
-            lines = [line[: limit + 1] for line in lines]
+        limit = self._max_line_bytes
+        if len(data) > limit:
+            lines = [line[:limit] for line in lines]
         return cast(list[bytes | None], lines)
 
     @cached_property
@@ -90,8 +92,9 @@ class LineBatch:
 class LineInput:
     """The lines of `path` ("-": standard input), about `chunk_bytes` of them a batch.
 
-    complete: the input ends for ever where it ends now. Memory: at most max_record_bytes + 2 * chunk_bytes or so,
-    however long a line is. Raises ConfigError naming `input.path` where it cannot be opened.
+    complete: the input ends for ever where it ends now. Memory: a few chunks, and with long lines about four times
+    max_line_bytes: a line is joined from its chunks and cut out of its batch. Raises ConfigError naming `input.path`
+    where it cannot be opened.
     """
 
     partitions = 1
@@ -107,13 +110,13 @@ class LineInput:
         path: str,
         *,
         complete: bool,
-        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_line_bytes: int = MAX_LINE_BYTES,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
-        if max_record_bytes < 1 or chunk_bytes < 1:
-            raise UsageError(f"max_record_bytes {max_record_bytes} and chunk_bytes {chunk_bytes} must be at least 1")
+        if max_line_bytes < 1 or chunk_bytes < 1:
+            raise UsageError(f"max_line_bytes {max_line_bytes} and chunk_bytes {chunk_bytes} must be at least 1")
         self._complete = complete
-        self._max_record_bytes = max_record_bytes
+        self._max_line_bytes = max_line_bytes
         self._chunk_bytes = chunk_bytes
         self._next = 0
         self._target: int | None = None
@@ -230,10 +233,10 @@ class LineInput:
 
     @property
     def _head_bytes(self) -> int:
-        """As much of a line as shows that it is too long, a carriage return at the end of it counted off."""
-        return self._max_record_bytes + 2
+        """As much of a line as is kept, and one byte more, which a carriage return at its end may be."""
+        return self._max_line_bytes + 1
 
     def _batch(self, data: bytes, length: int | None = None) -> LineBatch:
         first = self._next
         self._next += len(data) if length is None else length
-        return LineBatch(data, first, self._next, self._max_record_bytes)
+        return LineBatch(data, first, self._next, self._max_line_bytes)

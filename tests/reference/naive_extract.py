@@ -17,6 +17,7 @@ from math import floor
 from zoneinfo import ZoneInfo
 
 import msgpack
+from reference.naive_scan import naive_scan
 
 INT64 = range(-(2**63), 2**63)
 UNITS = {"s": Fraction(1000), "ms": Fraction(1), "us": Fraction(1, 1000), "ns": Fraction(1, 10**6)}
@@ -61,11 +62,33 @@ class Refused:
     why: str
 
 
+def placed_by(value: bytes | None, rules: Rules) -> object:
+    """The counting key of a record, counted or not; a Refused where it has none."""
+    reason, document = read_document(value, rules)
+    if document is not None:
+        parts = [look_up(document, path) for path in rules.key]
+    elif reason == "TOMBSTONE":
+        parts = [Refused("MISSING")] * len(rules.key)
+    else:
+        assert value is not None
+        found = naive_scan(value[5:] if reason == "FRAMED" else value, list(rules.key))
+        parts = [flat_value(raw) for raw in found]
+    for part in parts:
+        if not isinstance(part, str | int) or (isinstance(part, int) and part not in INT64):
+            return Refused("UNUSABLE")
+    return key_of(parts)
+
+
 def meaning(value: bytes | None, rules: Rules, arrival_ms: int = -1) -> Meaning:
     reason, document = read_document(value, rules)
     fields = {}
     for path in [rules.item, *([rules.time] if rules.time else []), *rules.key]:
         fields[path] = Refused("MISSING") if document is None else look_up(document, path)
+    if document is None and reason != "TOMBSTONE":
+        assert value is not None
+        paths = [path for path in fields if path != rules.item]
+        found = naive_scan(value[5:] if reason == "FRAMED" else value, paths)
+        fields |= {path: flat_value(raw) for path, raw in zip(paths, found, strict=True)}
     repeated = any(field == Refused("REPEATED") for field in fields.values())
     if reason is None and repeated:
         reason = "DUPLICATE_FIELD"
@@ -96,23 +119,39 @@ def read_document(value: bytes | None, rules: Rules) -> tuple[str | None, Pairs 
     if depth(text) > 256:
         return "MALFORMED", None
 
+    try:
+        document = loaded(text)
+    except ValueError:
+        return "MALFORMED", None
+    return (None, document) if isinstance(document, Pairs) else ("MALFORMED", None)
+
+
+def loaded(text: str) -> object:
+    """Raises ValueError for what is no JSON, and for text with a lone surrogate."""
+
     def constant(name: str) -> object:
         raise ValueError(name)
 
     def integer(digits: str) -> int:
         return int(digits) if len(digits) < 4000 else int(digits[:4000])
 
+    document = json.loads(
+        text, object_pairs_hook=Pairs, parse_constant=constant, parse_float=Decimal, parse_int=integer
+    )
+    if any("\ud800" <= char <= "\udfff" for text in texts(document) for char in text):
+        raise ValueError("a lone surrogate")
+    return document
+
+
+def flat_value(raw: bytes | None) -> object:
+    """What the bytes of a text, number or word mean as a field."""
     try:
-        document = json.loads(
-            text, object_pairs_hook=Pairs, parse_constant=constant, parse_float=Decimal, parse_int=integer
-        )
+        value = None if raw is None else loaded(raw.decode("utf-8"))
     except ValueError:
-        return "MALFORMED", None
-    if not isinstance(document, Pairs) or any(
-        "\ud800" <= char <= "\udfff" for text in texts(document) for char in text
-    ):
-        return "MALFORMED", None
-    return None, document
+        value = None
+    if value is None:
+        return Refused("MISSING")
+    return Refused("TYPE") if isinstance(value, bool) else value
 
 
 def depth(text: str) -> int:

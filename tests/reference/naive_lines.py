@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def naive_lines(data: bytes, complete: bool, max_record_bytes: int) -> tuple[list[tuple[int, bytes]], int]:
+def naive_lines(data: bytes, complete: bool, max_line_bytes: int) -> tuple[list[tuple[int, bytes]], int]:
     """(offset, value) of every record, and the offset where reading stops."""
     records = []
     at = 0
@@ -14,6 +14,6 @@ def naive_lines(data: bytes, complete: bool, max_record_bytes: int) -> tuple[lis
             break
         content = line[:-1] if line.endswith(b"\r") else line
         if content:
-            records.append((at, content[: max_record_bytes + 1]))
+            records.append((at, content[:max_line_bytes]))
         at = end + 1 if terminated else end
     return records, at

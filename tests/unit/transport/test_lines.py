@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from reference.naive_lines import naive_lines
 
 from sfm_stream.errors import ConfigError, StateError, UsageError
-from sfm_stream.transport.lines import LineBatch, LineInput
+from sfm_stream.privacy.statement import _UNITS
+from sfm_stream.settings import EventTable
+from sfm_stream.transport.lines import MAX_LINE_BYTES, LineBatch, LineInput
 from sfm_stream.types import InputEnd
 
 MAX = 6
@@ -41,7 +43,7 @@ def read_all(lines: LineInput) -> tuple[list[tuple[int, bytes | None]], int, Inp
 
 def open_bytes(path: Path, data: bytes, complete: bool, chunk_bytes: int) -> LineInput:
     path.write_bytes(data)
-    return LineInput(str(path), complete=complete, max_record_bytes=MAX, chunk_bytes=chunk_bytes)
+    return LineInput(str(path), complete=complete, max_line_bytes=MAX, chunk_bytes=chunk_bytes)
 
 
 line_bytes = st.lists(
@@ -83,7 +85,7 @@ def test_reading_from_any_line_on_gives_the_rest(
 def test_an_example_with_everything(tmp_path: Path) -> None:
     data = b"a\r\n\n\r\nbb\r\r\n123456\r\n1234567\r\n \nlast\r"
     records, stop, end = read_all(open_bytes(tmp_path / "f", data, True, 1000))
-    assert records == [(0, b"a"), (6, b"bb\r"), (11, b"123456"), (19, b"1234567"), (28, b" "), (30, b"last")]
+    assert records == [(0, b"a"), (6, b"bb\r"), (11, b"123456"), (19, b"123456"), (28, b" "), (30, b"last")]
     assert stop == len(data)
     assert end == InputEnd(0, True)
 
@@ -128,7 +130,7 @@ def test_blank_lines_are_no_records_but_move_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [b"\nafter\n", b"\n", b""])
-def test_a_long_line_is_never_in_memory_whole(tmp_path: Path, ending: bytes) -> None:
+def test_a_line_too_long_to_be_kept_is_never_in_memory_whole(tmp_path: Path, ending: bytes) -> None:
     length = 48 << 20
     path = tmp_path / "f"
     with path.open("wb") as file:
@@ -136,13 +138,13 @@ def test_a_long_line_is_never_in_memory_whole(tmp_path: Path, ending: bytes) -> 
         for _ in range(48):
             file.write(b"x" * (1 << 20))
         file.write(ending)
-    lines = LineInput(str(path), complete=True, max_record_bytes=1 << 16, chunk_bytes=1 << 17)
+    lines = LineInput(str(path), complete=True, max_line_bytes=1 << 16, chunk_bytes=1 << 17)
     tracemalloc.start()
     records, stop, _ = read_all(lines)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak_bytes < 2 << 20
-    assert records[:2] == [(0, b"before"), (7, b"x" * ((1 << 16) + 1))]
+    assert records[:2] == [(0, b"before"), (7, b"x" * (1 << 16))]
     assert records[2:] == ([(8 + length, b"after")] if b"after" in ending else [])
     assert stop == 7 + length + len(ending)
 
@@ -152,12 +154,12 @@ def test_a_compressed_flood_is_not_unpacked_at_once(tmp_path: Path) -> None:
     with gzip.open(path, "wb") as file:
         for _ in range(64):
             file.write(bytes(1 << 20))
-    lines = LineInput(str(path), complete=True, max_record_bytes=1 << 16, chunk_bytes=1 << 17)
+    lines = LineInput(str(path), complete=True, max_line_bytes=1 << 16, chunk_bytes=1 << 17)
     tracemalloc.start()
     records, _, _ = read_all(lines)
     assert tracemalloc.get_traced_memory()[1] < 2 << 20
     tracemalloc.stop()
-    assert records == [(0, bytes((1 << 16) + 1))]
+    assert records == [(0, bytes(1 << 16))]
 
 
 def test_a_file_shorter_than_the_position_stops_with_both_numbers(tmp_path: Path) -> None:
@@ -236,3 +238,11 @@ def test_arguments_out_of_range_are_refused(tmp_path: Path) -> None:
             lines.seek(partition, offset)
     with pytest.raises(UsageError):
         LineInput(str(tmp_path / "f"), complete=True, chunk_bytes=0)
+
+
+def test_a_line_is_kept_whole_where_any_configuration_may_count_it_and_readers_know_the_bound() -> None:
+    bounds = [limit.le for limit in EventTable.model_fields["max_record_bytes"].metadata if hasattr(limit, "le")]
+    assert len(bounds) == 1 and bounds[0] < MAX_LINE_BYTES
+    told = f"a line of more than {MAX_LINE_BYTES >> 20} MiB"
+    page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text("utf-8")
+    assert told in page and told in _UNITS["blanked"]

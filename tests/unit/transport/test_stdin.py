@@ -16,7 +16,7 @@ from sfm_stream.types import InputEnd
 from sfm_stream.errors import SfmStreamError
 complete, offset, chunk = json.loads(sys.argv[1])
 print("ready", flush=True)
-lines = LineInput("-", complete=complete, max_record_bytes=100, chunk_bytes=chunk)
+lines = LineInput("-", complete=complete, max_line_bytes=100, chunk_bytes=chunk)
 waits, records = 0, []
 try:
     if offset is not None:

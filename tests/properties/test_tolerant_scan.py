@@ -1,0 +1,213 @@
+"""Time and key of a record do not depend on its item: for no bytes whose quotes and brackets come in pairs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from properties.test_extract_paths import BAND, FORMATS, documents, good, objects, rules, scalars, spoiled
+from reference.naive_extract import Refused, meaning, placed_by
+
+from sfm_stream.pipeline.event_format import EventFormat, parse_path
+from sfm_stream.pipeline.event_time import EventTime
+from sfm_stream.pipeline.extract import PythonExtractor
+from sfm_stream.pipeline.strict_json import StrictReader
+from sfm_stream.pipeline.tolerant_scan import TolerantScan
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.types import Reason
+from sfm_stream.windows.keys import KeyTable
+
+SHAPE = SketchShape(16, 2)
+TIMED = {name: form for name, form in FORMATS.items() if form.time is not None}
+# An item that is the last member of an object in which something else is looked for.
+TIMED["last"] = EventFormat(key=("page",), item="user.id", time="user.at", time_unit="ms", **BAND)
+ITEM = "\x1a"
+"""Stands for the item while a record is made; no other text of a record is this one."""
+
+HOSTILE = [
+    b'"Ann \\ud83d"',
+    b'"\\udc00\\ud83d"',
+    b'"\xff\xfe"',
+    b"\xc3(",
+    b'"' + b"x" * 5000 + b'"',
+    b"NaN",
+    b"-Infinity",
+    b"[" * 300 + b"]" * 300,
+    b'{"user":' * 300 + b"1" + b"}" * 300,
+    b"1.",
+    b"-",
+    b"0123",
+    b"Ann",
+    b"'Ann'",
+    b"",
+    b" \x00 ",
+    b'"\x01"',
+    b'"\\q"',
+    b'"{[:,"',
+    b'"a" "b"',
+    b'"at":1',
+    b'x{"at":1}',
+    b'{"at":1}["at":2,"at":3]',
+    b"[,,]",
+    b"[1}",
+    b'{"page":[}"at":7]',
+    b'"\\\\"',
+    b'"\\""',
+    b"true",
+    b'["a"]',
+    b"1e400",
+    b"9" * 5000,
+]
+"""Items that no strict reader takes, and some that it takes for no item."""
+balanced = st.recursive(
+    st.one_of(st.sampled_from(HOSTILE), st.binary(max_size=6).map(lambda raw: raw.translate(None, b'"[]{},\n'))),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda parts: b"[" + b",".join(parts) + b"}"),
+        st.lists(inner, max_size=3).map(lambda parts: b'{"at":' + b',"at":'.join(parts) + b"}"),
+        st.lists(inner, min_size=2, max_size=2).map(b" ".join),
+    ),
+)
+
+
+def fields(form: EventFormat, record: bytes, scan: bool = False) -> tuple[int, Reason, object]:
+    """The time of a record with its reason, and the key that repartitioning places it by."""
+    extractor = PythonExtractor(form, SHAPE, keys=KeyTable())
+    if scan:
+        reader = extractor._strict
+        reader.read = lambda value: reader._scanned(Reason.MALFORMED, value)  # type: ignore[method-assign]
+    return *EventTime(form).read(extractor._strict.read(record).time), repr(extractor.key_of(record))
+
+
+@st.composite
+def with_a_hole(draw: st.DrawFn, form: EventFormat) -> tuple[bytes, bytes]:
+    """What stands before and behind the item of a record that may have any other fault or further members."""
+    document = json.loads(good(form, draw(st.integers(0, 99))))
+    node = document
+    *outer, last = parse_path(form.item)
+    for name in outer:
+        node = node[name]
+    node[last] = ITEM
+    record = json.dumps(document, ensure_ascii=draw(st.booleans())).encode()
+    change = draw(st.integers(0, 4))
+    if change == 0:
+        extra = draw(objects(scalars))[1:].encode("utf-8", "surrogatepass")
+        record = record[:-1] + b"," + extra if extra != b"}" else record
+    elif change == 1:
+        record = draw(st.sampled_from([b"\x00abcd", b"\xef\xbb\xbf", b"", b" "])) + record
+        record += draw(st.sampled_from([b"}", b"x", b",", record, b"\xff"]))
+    elif change == 2:
+        other = draw(balanced)
+        record = record.replace(b'"ballast": ', b'"ballast": ' + other + b" ")
+    before, _, behind = record.partition(json.dumps(ITEM).encode())
+    return before, behind
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_an_item_of_any_content_leaves_time_and_key_as_if_it_were_blanked(data: st.DataObject) -> None:
+    form = TIMED[data.draw(st.sampled_from(sorted(TIMED)))]
+    before, behind = data.draw(with_a_hole(form))
+    item = data.draw(balanced)
+    assert fields(form, before + item + behind) == fields(form, before + b"null" + behind)
+
+
+@pytest.mark.parametrize("name", sorted(TIMED))
+@pytest.mark.parametrize("item", HOSTILE)
+def test_each_hostile_item_leaves_the_time_and_the_key(name: str, item: bytes) -> None:
+    form = TIMED[name]
+    whole = good(form, 7)
+    record = whole.replace(b'"u7"', item)
+    time, reason, key = fields(form, record)
+    assert (time, reason, key) == fields(form, whole)
+    assert reason == Reason.OK and key != "None"
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.sampled_from(sorted(TIMED)), st.data())
+def test_for_what_can_be_read_strictly_the_scan_gives_the_same(name: str, data: st.DataObject) -> None:
+    form = TIMED[name]
+    whole = documents.map(lambda text: text.encode("utf-8", "surrogatepass"))
+    record = data.draw(st.one_of(spoiled(form), spoiled(form), whole))
+    strict = StrictReader(form).read(record)
+    if not record or strict.reason not in (Reason.OK, Reason.DUPLICATE_FIELD):
+        return
+    found, scanned = fields(form, record), fields(form, record, scan=True)
+    assert found[::2] == scanned[::2]
+    # The scan does not look into arrays and objects: one in the place of the time is no time in either case.
+    assert found[1] == scanned[1] or (found[1], scanned[1]) == (Reason.TIME_TYPE, Reason.TIME_MISSING)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(sorted(FORMATS)), st.data())
+def test_any_bytes_have_the_time_and_the_key_of_the_oracle(name: str, data: st.DataObject) -> None:
+    form = FORMATS[name]
+    tokens = [b'"page"', b'"user"', b'"at"', b'"a.b"', b":", b":", b",", b"{", b"}", b"[", b"]", b'"', b"\\", b" "]
+    tokens += [b"%d" % (BAND["earliest_ms"] + 7), b'"a"', b"1", b"\xff", b"x"]
+    soup = st.lists(st.sampled_from(tokens), max_size=24).map(lambda parts: b"{" + b"".join(parts))
+    record = data.draw(st.one_of(soup, soup, spoiled(form)))
+    wanted = placed_by(record, rules(form, None))
+    key = PythonExtractor(form, SHAPE, keys=KeyTable()).key_of(record)
+    assert repr(key) == ("None" if isinstance(wanted, Refused) else repr(wanted))
+    if form.time is not None:
+        event_ms, reason = EventTime(form).read(StrictReader(form).read(record).time)
+        assert (None if reason else event_ms) == meaning(record, rules(form, None)).event_ms
+
+
+WIDE: dict[str, bytes] = {
+    "a text of 16 MiB": b'"' + b"x" * (16 << 20) + b'"',
+    "escapes": b'"' + b"\\n" * (1 << 20) + b'"',
+    "300,000 deep": b"[" * 300_000 + b"]" * 300_000,
+    "300,000 objects deep": b'{"at":' * 300_000 + b"}" * 300_000,
+    "commas in brackets": b"[" + b"," * (1 << 20) + b"]",
+    "pairs of brackets": b"[]" * (1 << 18),
+    "members": b"{" + b'"a":1,' * (1 << 17) + b"}",
+    "half a megabyte of no UTF-8": b'"' + b"\xff" * (1 << 19) + b'"',
+}
+
+
+@pytest.mark.parametrize("what", WIDE)
+def test_an_item_of_any_length_and_depth(what: str) -> None:
+    scan = TolerantScan([("t",), ("k", "a"), ("k", "b")])
+    record = b'{"k": {"a": "x", "i": %b, "b": 7}, "i": %b, "t": 5 }' % (WIDE[what], WIDE[what])
+    assert scan.find(record) == [b"5", b'"x"', b"7"]
+
+
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        (b'{"t":1}', b"1"),
+        (b'  {"t" : 1 , "u":2}', b"1"),
+        (b'x{"\\u0074":1}', b"1"),
+        (b'{"t":1,"\\u0074":2}', None),
+        (b'{"t":1,"t":1}', None),
+        (b'{"a":{"t":1,"t":2},"t":3}', b"3"),
+        (b'[{"t":1}]', None),
+        (b'{"t":[1]}', None),
+        (b'{"t":1[2]}', None),
+        (b'{"t":{}}', None),
+        (b'{"t":1}{"t":2}', b"1"),
+        (b'{"t":1,"i":"open', b"1"),
+        (b'{"t":1,"i":[[[', b"1"),
+        (b'{"i":1,"t":12', None),
+        (b'{"i":"Ann,"t":1}', None),
+        (b'{"i":]"t":1}', None),
+        (b'{"i":{]"t":1}', None),
+        (b'{"i":{],"t":1}', b"1"),
+        (b'{"i":[}}', None),
+        (b'{:1,"t"2,:,"t":3}', b"3"),
+        (b'{"x" "t":1}', None),
+        (b'{"x":"t":1}', None),
+        (b"{,,}", None),
+        (b"}", None),
+        (b"", None),
+        (b'"{"t":1}', None),
+    ],
+)
+def test_what_is_found_of_a_member(record: bytes, found: bytes | None) -> None:
+    assert TolerantScan([("t",)]).find(record) == [found]
+
+
+def test_nothing_is_looked_for_where_there_is_no_path() -> None:
+    assert TolerantScan([]).find(b'{"t":1}') == []
