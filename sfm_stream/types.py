@@ -136,8 +136,8 @@ class PartitionState:
 
     Every window that ends at or before closed_through_ms is decided for ever and has its close marker. In the window
     that starts there, keys (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`; `clock_ms` is
-    the largest arrival time before it, `declared` a digest of the declared keys that took effect before
-    closed_through_ms.
+    the largest arrival time before it, `declared` a digest of the partition's declared keys that took effect in windows
+    decided so far, in whole or in part; "" before the first of them, and in other modes.
     """
 
     fingerprint: str

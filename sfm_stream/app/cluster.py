@@ -13,6 +13,7 @@ from sfm_stream.app.metered import MeteredTransport
 from sfm_stream.app.publisher import PublishWorker
 from sfm_stream.app.repartition import TARGET, Repartition
 from sfm_stream.app.rollup import RollupWorker
+from sfm_stream.app.sample import Sample, sample
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import ConfigError
@@ -148,16 +149,27 @@ def _require_right(config: Config, rules: Sequence[TopicRules], found: Mapping[s
         raise ConfigError(*wrong)
 
 
-def last_batches(config: Config, records: int) -> Iterator[RecordBatch]:
-    """About so many of the last records of the input, over all partitions."""
+def sample_topic(config: Config, records: int) -> Sample:
+    """What an ingest worker would make of about so many of the last records of the input, over all partitions."""
     topic = config.kafka.topic
     with topic_log(config) as log:
-        partitions = range(log.partitions(topic))
-        starts, ends = log.starts(topic, partitions), log.ends(topic, partitions, stable=True)
-        share = -(-records // max(1, len(partitions)))
-        for partition in partitions:
-            start = max(starts[partition], ends[partition] - share)
-            yield from log.batches(topic, partition, start, ends[partition])
+        count = log.partitions(topic)
+        return sample(config, _last_batches(log, topic, count, records), records, _placement(config, lambda: count))
+
+
+def _last_batches(log: TopicLog, topic: str, count: int, records: int) -> Iterator[RecordBatch]:
+    partitions = range(count)
+    starts, ends = log.starts(topic, partitions), log.ends(topic, partitions, stable=True)
+    share = -(-records // max(1, count))
+    for partition in partitions:
+        start = max(starts[partition], ends[partition] - share)
+        yield from log.batches(topic, partition, start, ends[partition])
+
+
+def _placement(config: Config, partitions: Callable[[], int]) -> Callable[[int], Placement]:
+    """Of a partition of the input, which keys its producers put there."""
+    partitioner = PARTITIONERS[config.kafka.partitioner]
+    return lambda partition: Placement(partitioner, partition, partitions())
 
 
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
@@ -174,7 +186,6 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         create_plain(link, names.dead_letters, log.partitions(names.source), config.kafka.replication, {})
     transport = KafkaTransport(link, Route(names.source, group, worker, names.ledger, topics), log)
     meter = MeteredTransport(transport, "ingest")
-    partitioner = PARTITIONERS[config.kafka.partitioner]
     ingest = IngestWorker(
         config,
         meter,
@@ -184,7 +195,7 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
             config, other_epochs(transport.entries(partition), names.epoch)
         ),
         coins=coins,
-        placement=lambda partition: Placement(partitioner, partition, transport.partitions),
+        placement=_placement(config, lambda: transport.partitions),
         dead_letters=config.kafka.dead_letters,
     )
     return Service("ingest", ingest, transport, log, meter)

@@ -10,9 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sfm_stream.app.drive import drain, perform
 from sfm_stream.clock import now_ms
 from sfm_stream.config import Config
@@ -137,9 +134,10 @@ class IngestWorker:
         self._account()
 
     def _assign(self, event: Assigned) -> None:
-        config, declared = self._config, self._config.keys
+        config = self._config
         state = decode_state(event.committed) if event.committed else None
-        keys = KeyTable(declared.effective if isinstance(declared, DeclaredKeys) else None)
+        placement = self._placement(event.partition) if self._placement else None
+        keys = _table(config, placement)
         latest = state.latest_ms if state else self._first_latest_ms
         if latest is None:
             raise StateError(
@@ -148,12 +146,11 @@ class IngestWorker:
             )
         extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
         end_ms = self._epoch_end(event.partition)
-        placement = self._placement(event.partition) if self._placement else None
         partition = _Partition(event.partition, latest, keys, extractor, end_ms, placement)
         self._partitions[event.partition] = partition
         start = config.settings.window.start
         if state is not None:
-            plan = self._plan(state.start_ms if start is None else start, end_ms)
+            plan = self._plan(partition, state.start_ms if start is None else start)
             require_continuation(state, plan, self._source, event.partition)
             partition.counter = WindowCounter(plan, event.partition, state, keys, self._coins)
             partition.clock_ms = state.clock_ms
@@ -163,18 +160,22 @@ class IngestWorker:
 
     def _begin(self, partition: _Partition, start_ms: int, offset: int) -> None:
         """First start of this epoch: its first window border is fixed now, and kept with every commit."""
-        plan = self._plan(start_ms, partition.end_ms)
+        plan = self._plan(partition, start_ms)
         state = first_state(plan, self._source, partition.latest_ms, offset)
         partition.counter = WindowCounter(plan, partition.number, state, partition.keys, self._coins)
 
-    def _plan(self, start_ms: int, end_ms: int) -> CountingPlan:
-        return self._config.plan(self._transport.partitions, start_ms, end_ms)
+    def _plan(self, partition: _Partition, start_ms: int) -> CountingPlan:
+        """What this partition counts and publishes: of a declared list the keys that it owns."""
+        plan = self._config.plan(self._transport.partitions, start_ms, partition.end_ms)
+        if not isinstance(plan.keys, DeclaredKeys):
+            return plan
+        return replace(plan, keys=DeclaredKeys({key: plan.keys.effective[key] for key in partition.keys}))
 
     def _count(self, partition: _Partition, batches: Sequence[RecordBatch]) -> None:
         self._ended.discard(partition.number)
         columns = partition.extractor.columns(batches)
         if partition.placement is not None:
-            columns = _placed(columns, partition.placement.misplaced(columns, partition.keys))
+            columns = partition.placement.judged(columns, partition.keys)
         self.report.read += len(columns.offsets)
         partition.clock_ms = max(partition.clock_ms, int(columns.arrival_ms.max(initial=NO_TIME)))
         if partition.counter is None and not self._found_start(partition, columns):
@@ -224,12 +225,12 @@ class IngestWorker:
         report.closed_through_ms = min((counter.state.closed_through_ms for counter in counters), default=None)
 
 
-def _placed(columns: EventColumns, misplaced: NDArray[np.bool_]) -> EventColumns:
-    """The columns, with rows marked whose key belongs to another partition."""
-    wrong = misplaced & (columns.reasons == Reason.OK)
-    if not wrong.any():
-        return columns
-    return replace(columns, reasons=np.where(wrong, np.uint8(Reason.KEY_MISPLACED), columns.reasons))
+def _table(config: Config, placement: Placement | None) -> KeyTable:
+    """An empty table, or one of the declared keys that belong to the partition of this placement (None: all do)."""
+    if not isinstance(config.keys, DeclaredKeys):
+        return KeyTable()
+    every = config.keys.effective
+    return KeyTable([key for key in every if placement is None or placement.owns(key)], every)
 
 
 def require_epoch_start(config: Config, others: dict[int, PartitionState]) -> int:

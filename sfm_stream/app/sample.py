@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sfm_stream.clock import now_ms
 from sfm_stream.config import Config
 from sfm_stream.pipeline.extract import PythonExtractor
+from sfm_stream.pipeline.partitioners import Placement
 from sfm_stream.privacy.coins import SYSTEM_COINS
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.keys import encode_key
@@ -36,16 +37,23 @@ class Sample:
     reasons: Counter[Reason]
 
 
-def sample(config: Config, batches: Iterator[RecordBatch], records: int) -> Sample:
-    """What extraction makes of up to `records` records."""
+def sample(
+    config: Config, batches: Iterator[RecordBatch], records: int, placement: Callable[[int], Placement] | None = None
+) -> Sample:
+    """What extraction makes of up to `records` records. placement: as in IngestWorker."""
     settings = config.settings
     latest = settings.event.latest or now_ms() + settings.window.max_future_skew
     keys = KeyTable(config.keys.effective if isinstance(config.keys, DeclaredKeys) else None)
     extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
     secret = SYSTEM_COINS.digits(32).tobytes()
+    placements: dict[int, Placement] = {}
     rows: list[SampleRow] = []
     for batch in batches:
         columns = extractor.columns([batch])
+        if placement is not None:
+            if batch.partition not in placements:
+                placements[batch.partition] = placement(batch.partition)
+            columns = placements[batch.partition].judged(columns, keys)
         for offset, event, key_id, cell, reason in zip(
             columns.offsets.tolist(),
             columns.event_ms.tolist(),

@@ -15,11 +15,11 @@ _FIRST_TIME_REASON = int(Reason.FUTURE)
 
 
 class CountingLimits:
-    """The checks of one partition. It remembers only how many unusable records came in a row."""
+    """The checks of one partition. It remembers only how many unusable or misplaced records came in a row."""
 
     def __init__(self, plan: CountingPlan, partition: int) -> None:
         self._plan, self._partition = plan, partition
-        self._invalid_run = 0
+        self._invalid_run = self._misplaced_run = 0
 
     def require_steady(self, columns: EventColumns, clocks: NDArray[np.int64], idle_ms: int) -> None:
         """Where the log gives arrival times: stop where they step back further than windows wait for.
@@ -78,32 +78,35 @@ class CountingLimits:
             )
 
     def require_valid(self, columns: EventColumns) -> None:
-        """Stop on a long run of records that no rule can read: a wrong field name must not drain a topic."""
-        found = columns.reasons
-        # A key outside the declared list says nothing against the [event] section: most keys may be outside.
-        valid = np.flatnonzero(
-            (found == Reason.OK) | (found == Reason.KEY_NOT_DECLARED) | (found >= _FIRST_TIME_REASON)
-        )
-        rows = len(columns.reasons)
-        if not len(valid):
-            self._invalid_run += rows
-            longest = self._invalid_run
+        """Stop on a long run of records that no rule can read, or that all lie in the wrong partition.
+
+        A wrong field name must not drain a topic, a wrong partitioner must not publish counts without their records.
+        """
+        found, limit = columns.reasons, self._plan.limits.max_consecutive_invalid
+        counted = (found == Reason.OK) | (found >= _FIRST_TIME_REASON)
+        # A key outside the declared list says nothing against the [event] section: most keys may be outside. Nor does
+        # it say that the topic is keyed well: it ends no run of misplaced keys.
+        valid = counted | (found == Reason.KEY_NOT_DECLARED)
+        placed = counted[counted | (found == Reason.KEY_MISPLACED)]
+        invalid, self._invalid_run = _longest_run(self._invalid_run, valid)
+        misplaced, self._misplaced_run = _longest_run(self._misplaced_run, placed)
+        if invalid > limit:
+            top, which = Reason(int(np.bincount(found[found != Reason.OK]).argmax())), "records"
+        elif misplaced > limit:
+            top, which = Reason.KEY_MISPLACED, "records with a declared key"
         else:
-            longest = max(self._invalid_run + int(valid[0]), int(np.diff(valid, append=rows).max()) - 1)
-            self._invalid_run = rows - 1 - int(valid[-1])
-        if longest > self._plan.limits.max_consecutive_invalid:
-            top = Reason(int(np.bincount(columns.reasons[columns.reasons != Reason.OK]).argmax()))
-            remedy = "Check the [event] section against the data (sfm-stream check)"
-            if top == Reason.KEY_MISPLACED:
-                remedy = (
-                    "The topic is not keyed by the counting key, or not as kafka.partitioner says: correct that, or "
-                    "copy it into one that is (sfm-stream repartition)"
-                )
-            raise StateError(
-                f"partition {self._partition}, offset {int(columns.offsets[0])}: more than "
-                f"limits.max_consecutive_invalid = {self._plan.limits.max_consecutive_invalid} records in a row are "
-                f"unusable, mostly {top.name.lower()}. {remedy}"
+            return
+        remedy = "Check the [event] section against the data (sfm-stream check)"
+        if top == Reason.KEY_MISPLACED:
+            remedy = (
+                "The topic is not keyed by the counting key, or not as kafka.partitioner says: correct that, or "
+                "copy it into one that is (sfm-stream repartition)"
             )
+        raise StateError(
+            f"partition {self._partition}, offset {int(columns.offsets[0])}: more than "
+            f"limits.max_consecutive_invalid = {limit} {which} in a row are unusable, mostly {top.name.lower()}. "
+            f"{remedy}"
+        )
 
     def require_memory(self, keys: KeyTable, store: WindowStore) -> None:
         """Stop where a partition holds more keys or bytes than it may."""
@@ -118,3 +121,11 @@ class CountingLimits:
                 f"partition {self._partition}: raw sketches hold {held} bytes, limits.max_raw_bytes = "
                 f"{limits.max_raw_bytes}. Raise it, use smaller sketches or more partitions"
             )
+
+
+def _longest_run(before: int, ends: NDArray[np.bool_]) -> tuple[int, int]:
+    """(longest run of rows that do not end one, the run at the end), where `before` such rows came before these."""
+    at = np.flatnonzero(ends)
+    if not len(at):
+        return before + len(ends), before + len(ends)
+    return max(before + int(at[0]), int(np.diff(at, append=len(ends)).max()) - 1), len(ends) - 1 - int(at[-1])

@@ -64,7 +64,8 @@ class PythonExtractor:
     """Reads JSON records of one format; interns keys in the order of the records.
 
     A key is interned only for a row that is counted as far as this step can tell (reason OK). Where the table is
-    fixed, a key that it does not hold is KEY_NOT_DECLARED. Never raises for the content of a record.
+    fixed, a key that it does not hold is KEY_NOT_DECLARED, or KEY_MISPLACED if another partition's does. Never raises
+    for the content of a record.
     """
 
     def __init__(self, form: EventFormat, shape: SketchShape, item_hash: ItemHash = XXH64, *, keys: KeyTable) -> None:
@@ -217,7 +218,9 @@ class PythonExtractor:
     def _unknown_reason(self, key: Any) -> Reason:
         if _at_most_bytes(key) > self._form.max_key_bytes and len(encode_key(key)) > self._form.max_key_bytes:
             return Reason.KEY_TOO_LONG
-        return Reason.KEY_NOT_DECLARED if self._keys.fixed else Reason.OK
+        if not self._keys.fixed:
+            return Reason.OK
+        return Reason.KEY_MISPLACED if self._keys.is_elsewhere(key) else Reason.KEY_NOT_DECLARED
 
     def _key_reason(self, parts: tuple[object, ...], key: Any) -> Reason:
         return _unusable(parts) or (Reason.OK if key in self._keys.ids else self._unknown_reason(key))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 from zlib import crc32
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
 from sfm_stream.sketch.keys import encode_key
-from sfm_stream.types import EventColumns, KeyValue
+from sfm_stream.types import EventColumns, KeyValue, Reason
 from sfm_stream.windows.keys import KeyTable
 
 Partitioner: TypeAlias = Callable[[bytes, int], int]
@@ -83,7 +84,7 @@ def partition_key(key: KeyValue) -> bytes:
 
 
 class Placement:
-    """Tells which rows of one partition's columns have a key that its producer would have put elsewhere.
+    """Which keys one partition owns, and which rows of its columns have a key that its producer put there wrongly.
 
     partition: the one that is read, of `partitions`. Every EventColumns of the partition must come by here, in order:
     that is how a key id that was freed and given to another key is noticed. Raises UsageError for a partition that is
@@ -98,6 +99,17 @@ class Placement:
         self._partitioner, self._partition, self._partitions = partitioner, partition, partitions
         self._places = np.full(64, _UNKNOWN, np.int8)
 
+    def owns(self, key: KeyValue) -> bool:
+        """Whether a counting key belongs to this partition. Raises UsageError as partition_key does."""
+        return self._partitioner(partition_key(key), self._partitions) == self._partition
+
+    def judged(self, columns: EventColumns, keys: KeyTable) -> EventColumns:
+        """The columns, with rows marked whose key belongs to another partition. Call it as misplaced()."""
+        wrong = self.misplaced(columns, keys) & (columns.reasons == Reason.OK)
+        if not wrong.any():
+            return columns
+        return replace(columns, reasons=np.where(wrong, np.uint8(Reason.KEY_MISPLACED), columns.reasons))
+
     def misplaced(self, columns: EventColumns, keys: KeyTable) -> NDArray[np.bool_]:
         """Shape (rows,): True where the row's key belongs to another partition; False for a row without a key.
 
@@ -111,13 +123,11 @@ class Placement:
         places = np.where(known, self._places[key_ids], np.int8(_HERE))
         unseen = np.unique(key_ids[places == _UNKNOWN])
         if unseen.size:
-            self._places[unseen] = [self._place(keys[key_id]) for key_id in unseen.tolist()]
+            owned = (self.owns(keys[key_id]) for key_id in unseen.tolist())
+            self._places[unseen] = [_HERE if mine else _ELSEWHERE for mine in owned]
             places = self._places[key_ids]
         found: NDArray[np.bool_] = (places == _ELSEWHERE) & known
         return found
-
-    def _place(self, key: KeyValue) -> int:
-        return _HERE if self._partitioner(partition_key(key), self._partitions) == self._partition else _ELSEWHERE
 
     def _reach(self, key_id: int) -> None:
         """Make room for ids up to this one, at least twofold so that growth costs little in all."""

@@ -24,7 +24,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CountingPlan:
-    """Everything that decides what a release contains. unit: "removed" or "blanked" (docs/privacy.md)."""
+    """Everything that decides what a release contains. unit: "removed" or "blanked" (docs/privacy.md).
+
+    keys: in the plan of one partition of several, those of a declared list that it owns.
+    """
 
     pipeline: str
     epoch: int

@@ -79,8 +79,11 @@ def drawn_through_ms(closed_through_ms: int, window_ms: int, cursor: bytes | Non
 
 
 def declared_digest(plan: CountingPlan, drawn_ms: int) -> str:
-    """Digest of the declared keys that took effect in a window that ends at or before drawn_ms; "" in other modes."""
-    if not isinstance(plan.keys, DeclaredKeys):
+    """Digest of the plan's declared keys that took effect in a window that ends at or before drawn_ms.
+
+    "" in other modes, and while no window is drawn: a list binds from its first release on.
+    """
+    if not isinstance(plan.keys, DeclaredKeys) or drawn_ms <= plan.windows.start_ms:
         return ""
     closed = sorted(
         (encode_key(key), max(since, plan.windows.start_ms))
@@ -91,7 +94,10 @@ def declared_digest(plan: CountingPlan, drawn_ms: int) -> str:
 
 
 def require_continuation(state: PartitionState, plan: CountingPlan, source: str, partition: int) -> None:
-    """Raise StateError unless a run of this plan may go on from this state; the message says what to do."""
+    """Raise StateError unless a run of this plan may go on from this state; the message says what to do.
+
+    plan: that of the partition, with the declared keys that it owns.
+    """
     drawn_ms = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
     if state.fingerprint != plan.fingerprint:
         raise StateError(
@@ -115,8 +121,9 @@ def require_continuation(state: PartitionState, plan: CountingPlan, source: str,
             f"window.start is {plan.windows.start_ms} ms, this epoch began at {state.start_ms} ms; "
             "it is fixed at first start"
         )
-    if state.declared != declared_digest(plan, drawn_ms):
+    # Where nothing is drawn any list will do; an earlier version left a digest even then.
+    if drawn_ms > state.start_ms and state.declared != declared_digest(plan, drawn_ms):
         raise StateError(
-            "privacy.declared changed for windows that are already released. A new key takes effect in a window that "
-            f"starts at or after {drawn_ms} ms; a key is never withdrawn within an epoch"
+            f"partition {partition}: privacy.declared changed for windows that are already released. A new key takes "
+            f"effect in a window that starts at or after {drawn_ms} ms; a key is never withdrawn within an epoch"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,16 @@ __all__ = ["KeyTable", "decode_key", "encode_key"]
 class KeyTable:
     """Key values to small integers and back. Ids are reused once the last window that holds them is closed.
 
-    declared: the table holds these keys for good and takes no others.
+    declared: the table holds these keys for good and takes no others. everywhere: all declared keys, those of other
+    partitions too; it is kept as it is, so that the tables of all partitions can share one.
     """
 
-    __slots__ = ("_free", "_values", "fixed", "ids")
+    __slots__ = ("_everywhere", "_free", "_values", "fixed", "ids")
 
-    def __init__(self, declared: Iterable[KeyValue] | None = None) -> None:
+    def __init__(
+        self, declared: Iterable[KeyValue] | None = None, everywhere: Container[KeyValue] = frozenset()
+    ) -> None:
+        self._everywhere = everywhere
         self._values: list[KeyValue | None] = list(declared or ())
         self.fixed = declared is not None
         self.ids: dict[KeyValue, int] = {value: index for index, value in enumerate(self._values) if value is not None}
@@ -51,6 +55,10 @@ class KeyTable:
             self._values.append(key)
         self.ids[key] = key_id
         return key_id
+
+    def is_elsewhere(self, key: KeyValue) -> bool:
+        """Whether a key that the table does not hold is declared, for another partition."""
+        return key in self._everywhere
 
     def retain(self, live: NDArray[np.int32]) -> None:
         """Free every id that is not among the live ones, so that memory follows the open windows."""

@@ -1,10 +1,11 @@
-"""Runs workers of one configuration on a real cluster, and dies by SIGKILL where it is told to.
+"""Runs workers of one configuration or several on a real cluster, and dies by SIGKILL where it is told to.
 
-    python kafka_worker.py CONFIG ROLES POINT COUNT first|again
+    python kafka_worker.py CONFIG[,CONFIG...] ROLES POINT COUNT first|again
 
 ROLES: ingest, publish, rollup, joined by commas; bare is an ingest that publishes its draws at once, without the
 outbox. Its coins flip nothing but the last level of a sketch, which no item of a test reaches: there they are fair, so
-that counts can be compared cell by cell, and two draws of one release are told apart. POINT, in the COUNT-th
+that counts can be compared cell by cell, and two draws of one release are told apart. What a selection draws is fair.
+POINT, in the COUNT-th
 transaction of this process: draw (coins were drawn), first-send, sent, offsets (they are accepted), ready (all but the
 commit is sent), committing (the commit is sent and its answer not awaited), committed; never. With stop- before it,
 SIGSTOP instead of SIGKILL.
@@ -46,14 +47,15 @@ def stop() -> None:
 
 
 class MarkingCoins:
-    """No coin comes up, but in the last level each does with probability one half."""
+    """No coin of a sketch comes up, but in the last level each does with probability one half. Others are fair."""
 
     def __init__(self, point: str, count: int) -> None:
         self.left = count if point == "draw" else -1
 
     def digits(self, count):
-        drawn = np.full(count, 255, np.uint8)
+        drawn = np.frombuffer(os.urandom(count), np.uint8)
         if count == CELLS:
+            drawn = np.full(count, 255, np.uint8)
             drawn[-LAST:] = np.where(np.frombuffer(os.urandom(LAST), np.uint8) < 128, 0, 255)
         self.left -= 1
         if self.left == 0:
@@ -124,8 +126,8 @@ def plant(point: str, count: int) -> None:
 
 
 def main() -> None:
-    path, roles, point, count, first = (
-        Path(sys.argv[1]),
+    paths, roles, point, count, first = (
+        sys.argv[1].split(","),
         sys.argv[2].split(","),
         sys.argv[3],
         int(sys.argv[4]),
@@ -133,20 +135,21 @@ def main() -> None:
     )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     logging.getLogger("kafka").setLevel(logging.WARNING)
-    config = load_config(path)
+    configs = [load_config(Path(path)) for path in paths]
     plant(point, count)
     with Stop().listening() as stopping:
         logging.info(LISTENS)
         services = []
-        if "ingest" in roles:
-            services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
-        if "bare" in roles:
-            services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
-            services[0].transport._route.topics[SKETCHES] = names_of(config).sketches
-        if "publish" in roles:
-            services.append(open_publisher(config))
-        if "rollup" in roles:
-            services.append(open_rollup(config))
+        for config in configs:
+            if "ingest" in roles:
+                services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
+            if "bare" in roles:
+                services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
+                services[-1].transport._route.topics[SKETCHES] = names_of(config).sketches
+            if "publish" in roles:
+                services.append(open_publisher(config))
+            if "rollup" in roles:
+                services.append(open_rollup(config))
         serve(services, stopping)
 
 

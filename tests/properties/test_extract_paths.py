@@ -156,15 +156,20 @@ def batches(draw: st.DrawFn) -> tuple[str, list[bytes | None], list[int], bool]:
     return name, records, arrivals, draw(st.booleans())
 
 
+ELSEWHERE: frozenset[object] = frozenset([7, "b", ""])
+"""Keys that another partition holds where keys are declared."""
+
+
 def rules(form: EventFormat, declared: frozenset[object] | None) -> Rules:
     plain = {field.name: getattr(form, field.name) for field in fields_of(form)}
     plain |= {"key": tuple(parse_path(path) for path in form.key), "item": parse_path(form.item)}
-    return Rules(**plain | {"time": None if form.time is None else parse_path(form.time)}, declared=declared)
+    time = None if form.time is None else parse_path(form.time)
+    return Rules(**plain | {"time": time}, declared=declared, elsewhere=ELSEWHERE)
 
 
 def run(form: EventFormat, batch: MemoryBatch, declared: frozenset[object] | None, way: str) -> list[Meaning]:
     """The rows of an extractor that has seen plain records before, in the terms of the oracle, invariants checked."""
-    table = KeyTable(declared)  # type: ignore[arg-type]
+    table = KeyTable(declared, ELSEWHERE)  # type: ignore[arg-type]
     extractor = PythonExtractor(form, SHAPE, keys=table)
     if way == "mixed times":
         extractor._lines.mix_times()

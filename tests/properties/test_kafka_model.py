@@ -24,6 +24,7 @@ from support.kafka_model_process import STALLS_S, WRITES
 
 from sfm_stream.app import cluster as composition
 from sfm_stream.app.first_start import Names
+from sfm_stream.pipeline.partitioners import Placement
 from sfm_stream.transport.kafka import client, producer
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport
@@ -161,6 +162,20 @@ def test_a_coordinator_that_is_away_after_an_unknown_outcome_is_asked_again() ->
     explore()
     assert seen["went on"] >= 0.3 * seen["schedules"], seen
     assert not seen["gave up"], seen
+
+
+def test_each_declared_key_has_its_release_in_every_window_of_the_partition_that_owns_it() -> None:
+    @settings(FEW, max_examples=EXAMPLES // 10, phases=[Phase.generate, Phase.shrink])
+    @given(schedules())
+    def explore(schedule: Schedule) -> None:
+        check(replace(schedule, declared=True))
+
+    explore()
+
+
+def test_a_partition_must_not_release_declared_keys_of_another(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Placement, "owns", lambda placement, key: True)
+    assert found("not expected", lambda schedule: check(replace(schedule, partitions=2, declared=True)))
 
 
 def test_without_the_outbox_two_draws_of_a_release_can_be_read(patch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ class Rules:
     max_key_bytes: int = 1024
     max_record_bytes: int = 1 << 20
     declared: frozenset[object] | None = None
+    elsewhere: frozenset[object] = frozenset()
+    """Declared keys of other partitions."""
 
 
 @dataclass(frozen=True)
@@ -308,7 +310,9 @@ def key_problem(parts: list[object], key: object, rules: Rules) -> str | None:
         return None
     if len(msgpack.packb(tuple(parts))) > rules.max_key_bytes:
         return "KEY_TOO_LONG"
-    return None if rules.declared is None else "KEY_NOT_DECLARED"
+    if rules.declared is None:
+        return None
+    return "KEY_MISPLACED" if key in rules.elsewhere else "KEY_NOT_DECLARED"
 
 
 def item_problem(item: object, rules: Rules) -> str | None:

@@ -42,7 +42,7 @@ class Schedule:
     """seed: of all that is not said here, such as who is next. faults: of a kind of request, the how many-th of its
     kind, to what happens to it: error (it is not sent), unknown (its answer is lost), late (it arrives after the client
     gave up), crash, crash-after, or one of STALLS_S, before or (-after) behind it. events: turn to what an operator or
-    the cluster does then.
+    the cluster does then. declared: the keys of DECLARED have a release in every window, and no others.
     """
 
     seed: int = 0
@@ -52,6 +52,7 @@ class Schedule:
     turns: int = 40
     faults: Mapping[tuple[str, int], str] = field(default_factory=dict)
     events: Mapping[int, str] = field(default_factory=dict)
+    declared: bool = False
 
 
 class Violation(AssertionError):
@@ -62,7 +63,7 @@ class World:
     """A cluster with the topics of a pipeline, its input as time brings it, and the processes."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self.schedule, self.config = schedule, CONFIGURATION
+        self.schedule, self.config = schedule, DECLARING if schedule.declared else CONFIGURATION
         self.rng = random.Random(schedule.seed)
         self.cluster = _Timed(self)
         self.coins = MarkingCoins(random.Random(schedule.seed + 1))
@@ -225,6 +226,8 @@ def events_of(rng: random.Random, pages: int = 5, users: int = 30, count: int = 
     return found
 
 
+DECLARED = ["p0", "p1", "p2", "p3", "silent"]
+"""All pages but one, and a key that has no event."""
 CONFIG = f"""
 [pipeline]
 id = "{PIPELINE}"
@@ -251,14 +254,15 @@ max_epsilon_per_item_day = 1000000
 """
 
 
-def _configuration() -> Config:
-    config = parse_config(CONFIG, Path("."))
+def _configuration(text: str) -> Config:
+    config = parse_config(text, Path("."))
     limits = config.settings.limits.model_copy(update={"max_transaction_bytes": 700})
     return replace(config, settings=config.settings.model_copy(update={"limits": limits}))
 
 
-CONFIGURATION = _configuration()
+CONFIGURATION = _configuration(CONFIG)
 """Chunks of two or three releases."""
+DECLARING = _configuration(CONFIG.replace('"presence_is_public"', f'"declared"\ndeclared = {DECLARED}'))
 
 
 class _Stage:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from support.kafka_model import GRACE_MS, PIPELINE, START_MS, Violation, World
+from support.kafka_model import DECLARED, GRACE_MS, PIPELINE, START_MS, Violation, World
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, expected_cells
 
 from sfm_stream.pipeline.partitioners import murmur2_partition
@@ -69,7 +69,11 @@ def require_exactly_once(world: World, topic: str) -> None:
     expected = {
         (murmur2_partition(page, partitions), encode_key(page.decode()), start): lit
         for (page, start), lit in expected_cells(counted, MINUTE_MS, START_MS, world.through_ms).items()
+        if not world.schedule.declared or page.decode() in DECLARED
     }
+    for page in DECLARED if world.schedule.declared else []:
+        for start in range(START_MS, world.through_ms, MINUTE_MS):
+            expected.setdefault((murmur2_partition(page.encode(), partitions), encode_key(page), start), set())
     found: dict[tuple[int, bytes, int], frozenset[tuple[int, int]]] = {}
     for number, log in enumerate(world.cluster.topics[f"{PIPELINE}.{topic}"]):
         border = START_MS

@@ -11,7 +11,7 @@ import sys
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -44,21 +44,20 @@ session_timeout = "{session}"
 transaction_timeout = "{transaction}"
 {kafka}
 [event]
-key = "page"
+key = {key}
 item = "user"
 {time}
 [window]
 size = "{size}"
 grace = "{grace}"
 start = {start}
-clock_margin = "1s"
+clock_margin = "{margin}"
 max_future_skew = "1h"
 [sketch]
 buckets = 64
 levels = 24
 [privacy]
-epsilon = 2
-keys = "presence_is_public"
+{privacy}
 max_epsilon_per_item_day = 1000000
 {metrics}
 [limits]
@@ -80,6 +79,9 @@ DEFAULTS: dict[str, object] = {
     "room": 8192,
     "metrics": "",
     "time": 'time = "at"',
+    "key": '"page"',
+    "margin": "1s",
+    "privacy": 'epsilon = 2\nkeys = "presence_is_public"',
 }
 
 
@@ -155,11 +157,15 @@ def page_views(
 
 
 class Worker:
-    """A worker process. point, count: where it dies by itself (see kafka_worker.py)."""
+    """A worker process, of one pipeline or several. point, count: where it dies by itself (see kafka_worker.py)."""
 
-    def __init__(self, config: Path, *roles: str, point: str = "never", count: int = 0, first: bool = False) -> None:
-        self.log = config.with_name(f"worker-{uuid.uuid4().hex[:6]}.log")
-        call = [sys.executable, str(WORKER), str(config), ",".join(roles or ("ingest", "publish")), point, str(count)]
+    def __init__(
+        self, config: Path | Sequence[Path], *roles: str, point: str = "never", count: int = 0, first: bool = False
+    ) -> None:
+        configs = [config] if isinstance(config, Path) else config
+        self.log = configs[0].with_name(f"worker-{uuid.uuid4().hex[:6]}.log")
+        call = [sys.executable, str(WORKER), ",".join(map(str, configs)), ",".join(roles or ("ingest", "publish"))]
+        call += [point, str(count)]
         env = os.environ | {"PYTHONPATH": str(WORKER.parents[1])}
         with self.log.open("wb") as out:
             self.process = subprocess.Popen([*call, "first" if first else "again"], env=env, stdout=out, stderr=out)
@@ -234,13 +240,16 @@ def expected_cells(
     """(key, window start) to the cells (level from 0, bucket) of its items: by the definition, item by item."""
     cells: dict[tuple[bytes, int], set[tuple[int, int]]] = defaultdict(set)
     for event in events:
-        if not start_ms <= event.at_ms < until_ms:
-            continue
-        digest = xxhash.xxh64_intdigest(event.user.encode())
-        bucket, rest = digest >> 58, digest & ((1 << 58) - 1)
-        level = min((rest & -rest).bit_length() - 1 if rest else LEVELS - 1, LEVELS - 1)
-        cells[event.page.encode(), event.at_ms - event.at_ms % size_ms].add((level, bucket))
+        if start_ms <= event.at_ms < until_ms:
+            cells[event.page.encode(), event.at_ms - event.at_ms % size_ms].add(cell(event.user))
     return cells
+
+
+def cell(user: str) -> tuple[int, int]:
+    """(level from 0, bucket) of an item, by the definition."""
+    digest = xxhash.xxh64_intdigest(user.encode())
+    bucket, rest = digest >> 58, digest & ((1 << 58) - 1)
+    return min((rest & -rest).bit_length() - 1 if rest else LEVELS - 1, LEVELS - 1), bucket
 
 
 def cells_of(release: Release) -> set[tuple[int, int]]:

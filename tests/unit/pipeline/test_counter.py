@@ -852,6 +852,24 @@ def test_a_changed_plan_is_refused_with_the_remedy(change, source, message):
         require_continuation(closed(plan), replace(plan, **change), source, 0)
 
 
+def test_a_declared_list_binds_from_its_first_release_on():
+    """Nothing is drawn: any list goes on, whatever an earlier version wrote for it."""
+    plan = plan_of(declared("a"), start=50)
+    assert state_module.declared_digest(plan, 50) == ""
+    assert len({state_module.declared_digest(plan_of(keys, start=50), 60) for keys in MODES.values()}) == 2
+    for written in ("", "ab" * 16):
+        state = replace(first_state(plan), declared=written)
+        require_continuation(state, plan, SOURCE, 0)
+        require_continuation(state, replace(plan, keys=declared("b")), SOURCE, 0)
+        with pytest.raises(StateError, match=r"partition 0: privacy.declared changed.*at or after 60 ms"):
+            require_continuation(replace(state, cursor=b""), plan, SOURCE, 0)
+
+
+def test_the_digest_of_a_list_is_the_one_that_is_in_states_of_earlier_versions():
+    plan = plan_of(declared("a", since={"b": 60, "c": 70}), start=50)
+    assert state_module.declared_digest(plan, 70) == "0caf55d5778341cb6bffec82be0902c2"
+
+
 DECLARED = declared("a", "b", since={"c": 30, "d": 50, "e": 70})
 
 

@@ -169,7 +169,7 @@ def test_every_reason_of_extraction_is_in_the_corpus_or_here() -> None:
         Reason.TIME_NAIVE,
         Reason.TIME_LOOKS_LIKE_MILLISECONDS,
         Reason.KEY_NOT_DECLARED,
-        Reason.KEY_MISPLACED,  # found by partitioners.Placement
+        Reason.KEY_MISPLACED,  # of keys that are not declared by partitioners.Placement
     }
     assert {reason for _, reason, _ in LINES} | elsewhere == {reason for reason in Reason if reason < Reason.FUTURE}
 
@@ -242,6 +242,15 @@ def test_only_declared_keys() -> None:
     want = [Reason.OK, Reason.OK, Reason.KEY_NOT_DECLARED, Reason.KEY_NOT_DECLARED, Reason.ITEM_MISSING]
     assert seen.reasons.tolist() == want
     assert seen.key_ids.tolist() == [0, 1, -1, -1, -1] and seen.new_keys == () and len(table) == 2
+
+
+def test_a_declared_key_of_another_partition_is_misplaced() -> None:
+    table = KeyTable(["/a"], everywhere={"/a": 0, 1: 0, "/other": 0})
+    pages = [record(), record(1), record('"1"'), record('"/other"', "null"), record('"/b"'), record()]
+    seen = columns(pages, table)
+    strange, misplaced = Reason.KEY_NOT_DECLARED, Reason.KEY_MISPLACED
+    assert seen.reasons.tolist() == [Reason.OK, misplaced, strange, misplaced, strange, Reason.OK]
+    assert seen.key_ids.tolist() == [0, -1, -1, -1, -1, 0] and len(table) == 1
 
 
 def test_the_length_of_a_key_is_that_of_its_canonical_bytes() -> None:

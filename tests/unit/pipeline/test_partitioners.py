@@ -13,7 +13,7 @@ from kafka.partitioner import murmur2 as kafka_python_murmur2
 from sfm_stream.errors import UsageError
 from sfm_stream.pipeline.partitioners import PARTITIONERS, Placement, murmur2, partition_key
 from sfm_stream.sketch.keys import encode_key
-from sfm_stream.types import EventColumns
+from sfm_stream.types import EventColumns, Reason
 from sfm_stream.windows.keys import KeyTable
 
 UTILS_TEST = {
@@ -142,6 +142,28 @@ def test_new_keys_without_rows_are_asked_for_when_they_come():
     expected = [PARTITIONERS["murmur2"](key, 2) != 0 for key in (b"b", b"a")]
     assert placement.misplaced(rows(table, ["b", "a"]), table).tolist() == expected
     assert placement.misplaced(rows(table, []), table).shape == (0,)
+
+
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4) | st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@given(KEYS | st.lists(KEYS, max_size=3).map(tuple), st.sampled_from(sorted(PARTITIONERS)), st.integers(1, 12))
+def test_each_key_has_one_owner_which_is_where_its_producer_puts_it(key, name, partitions):
+    owners = [n for n in range(partitions) if Placement(PARTITIONERS[name], n, partitions).owns(key)]
+    sent = key.encode() if isinstance(key, str) else b"%d" % key if isinstance(key, int) else encode_key(key)
+    digest = zlib.crc32(sent) if name == "crc32" else kafka_python_murmur2(sent) & 0x7FFFFFFF
+    assert owners == [digest % partitions]
+
+
+def test_rows_that_are_dropped_already_keep_their_reason():
+    table = KeyTable([f"k{n}" for n in range(20)])
+    here, *_, elsewhere = sorted(table, key=lambda key: PARTITIONERS["murmur2"](key.encode(), 2))
+    placement = Placement(PARTITIONERS["murmur2"], 0, 2)
+    columns = rows(table, [here, elsewhere, None, elsewhere])
+    columns.reasons[:] = [Reason.OK, Reason.OK, Reason.MALFORMED, Reason.ITEM_MISSING]
+    judged = placement.judged(columns, table)
+    assert judged.reasons.tolist() == [Reason.OK, Reason.KEY_MISPLACED, Reason.MALFORMED, Reason.ITEM_MISSING]
+    assert placement.judged(rows(table, [here, None]), table).reasons.tolist() == [Reason.OK, 1]
 
 
 @pytest.mark.parametrize(("partition", "partitions"), [(-1, 3), (3, 3), (0, 0)])
