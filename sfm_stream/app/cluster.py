@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sfm_stream.app.first_start import Names, first_start, names_of, other_epochs
 from sfm_stream.app.ingest import IngestWorker, require_epoch_start
 from sfm_stream.app.metered import MeteredTransport
+from sfm_stream.app.pipeline_topics import prepare, watched
 from sfm_stream.app.publisher import PublishWorker
 from sfm_stream.app.repartition import TARGET, Repartition
 from sfm_stream.app.rollup import RollupWorker
 from sfm_stream.app.sample import Sample, sample
+from sfm_stream.app.topic_watch import TopicWatch
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import ConfigError
 from sfm_stream.pipeline.partitioners import PARTITIONERS, Placement
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.sketch.codec import RollupRecord
+from sfm_stream.transport.kafka.batches import KafkaBatch
 from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.route import Route, is_foreign
+from sfm_stream.transport.kafka.topic_changes import (
+    TIMESTAMP_TYPES,
+    changes,
+    kept_copy,
+    kept_letters,
+)
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.topics import (
-    TopicFacts,
-    TopicRules,
-    create_missing,
     create_plain,
     facts,
-    input_problems,
-    input_warnings,
-    own_topics,
-    problems,
 )
-from sfm_stream.transport.kafka.transport import KafkaTransport, Route
+from sfm_stream.transport.kafka.transport import KafkaTransport
 from sfm_stream.types import DEAD_LETTERS, ROLLUPS, SKETCHES, RecordBatch
 
 _log = logging.getLogger(__name__)
@@ -51,17 +54,27 @@ class Service:
     transport: KafkaTransport
     log: TopicLog
     meter: MeteredTransport
+    watch: TopicWatch
 
     @property
     def joined(self) -> bool:
         """Whether this worker is a member of its consumer group, with or without partitions."""
         return self.transport.joined
 
+    def look(self) -> None:
+        """Raises StateError where a topic is not as it was at the start. Waits for nothing."""
+        self.watch.tick()
+
     def tick(self, stopping: Callable[[], bool]) -> None:
+        with self.watch.explaining():
+            self._turn(stopping)
+
+    def _turn(self, stopping: Callable[[], bool]) -> None:
         self.worker.tick(stopping)
 
     def checkpoint(self) -> None:
-        self.worker.checkpoint()
+        with self.watch.explaining():
+            self.worker.checkpoint()
 
     def restart(self) -> None:
         """After a BrokerAway: nothing that was in hand is kept."""
@@ -79,8 +92,8 @@ class RollupService(Service):
     deadline_ms: int = 0
     expire_at: float = 0.0
 
-    def tick(self, stopping: Callable[[], bool]) -> None:
-        Service.tick(self, stopping)
+    def _turn(self, stopping: Callable[[], bool]) -> None:
+        self.worker.tick(stopping)
         if isinstance(self.worker, RollupWorker) and monotonic_s() >= self.expire_at:
             self.worker.expire(now_ms() - self.deadline_ms, stopping)
             self.expire_at = monotonic_s() + _EXPIRE_EVERY_S
@@ -89,29 +102,6 @@ class RollupService(Service):
 def connection(config: Config) -> Connection:
     kafka = config.kafka
     return Connection(tuple(kafka.bootstrap), config.security, kafka.session_timeout, kafka.transaction_timeout)
-
-
-def prepare(config: Config, link: Connection, *, create: bool) -> str:
-    """Check every topic of the pipeline, and with `create` make those that are missing; returns what the input is.
-
-    Raises ConfigError with everything that is wrong.
-    """
-    source, kafka = config.kafka.topic, config.kafka
-    rules, found = _topics(config, link)
-    missing = [rule.name for rule in rules if rule.name not in found]
-    if missing and not create:
-        raise ConfigError(
-            f"topics {', '.join(missing)} do not exist: if this pipeline never ran, start one ingest worker with "
-            "--first-start, which creates them"
-        )
-    if missing:
-        for name in create_missing(link, rules, found[source].partitions, kafka.replication):
-            _log.info("created topic %s", name)
-        found |= facts(link, missing)
-    _require_right(config, rules, found)
-    for line in input_warnings(found[source]):
-        _log.warning(line)
-    return f"{source}/{found[source].topic_id}"
 
 
 @contextmanager
@@ -125,45 +115,37 @@ def topic_log(config: Config) -> Iterator[TopicLog]:
         log.close()
 
 
-def missing_topics(config: Config) -> list[str]:
-    """The pipeline's own topics that are not there yet. Raises ConfigError where one that is there is wrong."""
-    rules, found = _topics(config, connection(config))
-    _require_right(config, rules, found)
-    return [rule.name for rule in rules if rule.name not in found]
-
-
-def _topics(config: Config, link: Connection) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:
-    """The rules of the pipeline's own topics, and what is there of them and of the input, which has to be."""
-    source = config.kafka.topic
-    rules = own_topics(config.settings.pipeline.id, config.kafka.outbox_retention)
-    found = facts(link, [source, *(rule.name for rule in rules)])
-    if source not in found:
-        raise ConfigError(f"kafka.topic: there is no topic {source}")
-    return rules, found
-
-
-def _require_right(config: Config, rules: Sequence[TopicRules], found: Mapping[str, TopicFacts]) -> None:
-    source = found[config.kafka.topic]
-    wrong = input_problems(source, config.kafka, config.settings.window) + problems(found, rules, source.partitions)
-    if wrong:
-        raise ConfigError(*wrong)
-
-
 def sample_topic(config: Config, records: int) -> Sample:
     """What an ingest worker would make of about so many of the last records of the input, over all partitions."""
-    topic = config.kafka.topic
     with topic_log(config) as log:
-        count = log.partitions(topic)
-        return sample(config, _last_batches(log, topic, count, records), records, _placement(config, lambda: count))
+        count = log.partitions(config.kafka.topic)
+        return sample(config, _last_batches(config, log, count, records), records, _placement(config, lambda: count))
 
 
-def _last_batches(log: TopicLog, topic: str, count: int, records: int) -> Iterator[RecordBatch]:
-    partitions = range(count)
+def _last_batches(config: Config, log: TopicLog, count: int, records: int) -> Iterator[RecordBatch]:
+    topic, partitions = config.kafka.topic, range(count)
     starts, ends = log.starts(topic, partitions), log.ends(topic, partitions, stable=True)
     share = -(-records // max(1, count))
     for partition in partitions:
         start = max(starts[partition], ends[partition] - share)
-        yield from log.batches(topic, partition, start, ends[partition])
+        yield from _judged(config, log.batches(topic, partition, start, ends[partition]))
+
+
+def _judged(config: Config, batches: Iterable[KafkaBatch]) -> Iterator[KafkaBatch]:
+    """These batches of one partition; a warning at their end, where a worker would refuse some."""
+    refused = 0
+    for batch in batches:
+        refused += is_foreign(batch, config.kafka.timestamps)
+        yield batch
+    if refused:
+        _log.warning(
+            "topic %s, partition %d: another clock than kafka.timestamps (%s) stamped %d of the last batches; a worker "
+            "that reads them ends, a first start begins behind them",
+            config.kafka.topic,
+            batch.partition,
+            config.kafka.timestamps,
+            refused,
+        )
 
 
 def _placement(config: Config, partitions: Callable[[], int]) -> Callable[[int], Placement]:
@@ -175,7 +157,8 @@ def _placement(config: Config, partitions: Callable[[], int]) -> Callable[[int],
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
     """The ingest worker. begin: this may be the first start of the epoch. Raises as `prepare` and `first_start`."""
     names, link = names_of(config), connection(config)
-    source = prepare(config, link, create=begin)
+    kept = prepare(config, link, create=begin)
+    source = f"{names.source}/{kept[names.source].facts.topic_id}"
     log = TopicLog(link)
     if begin:
         first_start(config, link, log, source)
@@ -184,7 +167,10 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
     if config.kafka.dead_letters:
         topics[DEAD_LETTERS] = names.dead_letters
         create_plain(link, names.dead_letters, log.partitions(names.source), config.kafka.replication, {})
-    transport = KafkaTransport(link, Route(names.source, group, worker, names.ledger, topics), log)
+        kept[names.dead_letters] = kept_letters(facts(link, [names.dead_letters])[names.dead_letters])
+    timestamps = config.kafka.timestamps
+    route = Route(names.source, group, worker, names.ledger, topics, kept[names.source], timestamps)
+    transport = KafkaTransport(link, route, log)
     meter = MeteredTransport(transport, "ingest")
     ingest = IngestWorker(
         config,
@@ -198,21 +184,23 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         placement=_placement(config, lambda: transport.partitions),
         dead_letters=config.kafka.dead_letters,
     )
-    return Service("ingest", ingest, transport, log, meter)
+    return Service("ingest", ingest, transport, log, meter, watched(config, link, kept))
 
 
 def open_publisher(config: Config) -> Service:
     """The publisher: outbox to sketch topic."""
     names, link = names_of(config), connection(config)
-    prepare(config, link, create=False)
+    kept = prepare(config, link, create=False)
     log = TopicLog(link)
-    route = Route(names.outbox, names.publish_group, "publish", names.ledger, {SKETCHES: names.sketches})
+    topics = {SKETCHES: names.sketches}
+    route = Route(names.outbox, names.publish_group, "publish", names.ledger, topics, kept[names.outbox])
     transport = KafkaTransport(link, route, log)
     slot_ms, window = config.kafka.release_slot, config.settings.window
     hold_ms = window.grace + window.clock_margin + slot_ms if slot_ms else None
     limit = config.settings.limits.max_transaction_bytes
     meter = MeteredTransport(transport, "publish")
-    return Service("publish", PublishWorker(names.pipeline, meter, limit, hold_ms), transport, log, meter)
+    worker = PublishWorker(names.pipeline, meter, limit, hold_ms)
+    return Service("publish", worker, transport, log, meter, watched(config, link, kept))
 
 
 def open_repartition(config: Config, source: str, partitions: int) -> Service:
@@ -226,28 +214,33 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
         raise ConfigError(f"--from: there is no topic {source}")
     if source == kafka.topic:
         raise ConfigError("--from: the same topic as kafka.topic, which the copy goes to")
-    kind = {"log_append_time": "LogAppendTime", "create_time": "CreateTime"}[kafka.timestamps]
-    kept = {name: found[source].configs[name] for name in _KEPT if name in found[source].configs}
-    create_plain(link, kafka.topic, partitions, kafka.replication, kept | {"message.timestamp.type": kind})
+    taken = {name: found[source].configs[name] for name in _KEPT if name in found[source].configs}
+    kind = {"message.timestamp.type": TIMESTAMP_TYPES[kafka.timestamps]}
+    create_plain(link, kafka.topic, partitions, kafka.replication, taken | kind)
     create_plain(link, own, found[source].partitions, kafka.replication, {"cleanup.policy": "compact"})
+    kept = kept_copy(*(facts(link, [name])[name] for name in (source, kafka.topic, own)))
     log = TopicLog(link)
-    route = Route(source, own, "repartition", own, {TARGET: kafka.topic})
+    route = Route(source, own, "repartition", own, {TARGET: kafka.topic}, kept[source])
     transport = KafkaTransport(link, route, log)
     meter = MeteredTransport(transport, "repartition")
-    return Service("repartition", Repartition(config, meter, log.partitions(kafka.topic)), transport, log, meter)
+    worker = Repartition(config, meter, kept[kafka.topic].facts.partitions)
+    watch = TopicWatch(lambda: changes(kept.values(), facts(link, kept)))
+    return Service("repartition", worker, transport, log, meter, watch)
 
 
 def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None = None) -> Service:
     """The roll-up worker: sketch topic to roll-up topic. observer: called with each record once it is published."""
     names, link = names_of(config), connection(config)
-    prepare(config, link, create=False)
+    kept = prepare(config, link, create=False)
     log = TopicLog(link, {ROLLUPS: names.rollups})
-    route = Route(names.sketches, names.rollup_group, "rollup", names.ledger, {ROLLUPS: names.rollups})
+    topics = {ROLLUPS: names.rollups}
+    route = Route(names.sketches, names.rollup_group, "rollup", names.ledger, topics, kept[names.sketches])
     transport = KafkaTransport(link, route, log)
     limit = config.settings.limits.max_transaction_bytes
     meter = MeteredTransport(transport, "rollup")
     worker = RollupWorker(names.pipeline, config.calendar, meter, log, limit, observer)
-    return RollupService("rollup", worker, transport, log, meter, config.settings.rollup.deadline)
+    watch = watched(config, link, kept)
+    return RollupService("rollup", worker, transport, log, meter, watch, config.settings.rollup.deadline)
 
 
 __all__ = ["Names", "Service", "connection", "open_ingest", "open_publisher", "open_rollup", "topic_log"]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
 
+from sfm_stream.app.first_offsets import first_offsets
 from sfm_stream.app.ingest import require_epoch_start
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.config import Config
@@ -133,9 +134,10 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
             if _has_begun(ledger, log, names):
                 return False
             raise
-        for entries in known.values():
-            require_epoch_start(config, other_epochs(entries, names.epoch))
-        offsets = _offsets(config, log, names.source, partitions, start_ms)
+        others = [other_epochs(entries, names.epoch) for entries in known.values()]
+        for states in others:
+            require_epoch_start(config, states)
+        offsets = first_offsets(config, log, names.source, partitions, start_ms, follows=any(others))
         plan = config.plan(len(partitions), start_ms)
         records = []
         for partition in partitions:
@@ -159,22 +161,6 @@ def _start_ms(config: Config) -> int:
         return window.start
     now = now_ms()
     return now - now % window.size + window.size
-
-
-def _offsets(config: Config, log: TopicLog, topic: str, partitions: Sequence[int], start_ms: int) -> dict[int, int]:
-    """Where reading begins: before the first record that may hold an event of the first window."""
-    first_ms = start_ms - config.settings.window.max_future_skew
-    begins = log.starts(topic, partitions)
-    late = [
-        p for p, (offset, stamp_ms) in log.first_records(topic, partitions).items() if offset and stamp_ms > start_ms
-    ]
-    if late:
-        raise StateError(
-            f"window.start: topic {topic}, partition {late[0]} begins later than {start_ms} ms: records before its "
-            "first one are gone. Set a later window.start"
-        )
-    found = log.starts(topic, partitions, since_ms=max(first_ms, 1))
-    return {partition: max(begins[partition], found[partition]) for partition in partitions}
 
 
 def _require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int], start_ms: int) -> None:

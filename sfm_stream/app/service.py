@@ -23,6 +23,7 @@ class Worker(Protocol):
 
     name: str
 
+    def look(self) -> None: ...
     def tick(self, stopping: Callable[[], bool]) -> object: ...
     def checkpoint(self) -> None: ...
     def restart(self) -> None: ...
@@ -34,8 +35,10 @@ def serve(
 ) -> None:
     """Run the workers until `stopping`, or until one of them fails: then the others stop too, and its error is raised.
 
-    Each has a thread of its own, so that one waiting for the cluster does not hold up another. beat: called with the
-    name of a worker after each turn. A worker that stops finishes the transaction in hand and leaves its group.
+    Each has a thread of its own, so that one waiting for the cluster does not hold up another. look() is called again
+    and again beside its turns, however long one takes, and must not wait; what it raises ends the worker. beat: called
+    with the name of a worker after each turn. A worker that stops finishes the transaction in hand and leaves its
+    group.
     """
     halt = Event()
     failures: list[BaseException] = []
@@ -53,8 +56,12 @@ def serve(
     threads = [Thread(target=run, args=(worker,), name=worker.name, daemon=True) for worker in workers]
     for thread in threads:
         thread.start()
-    while not stopping() and not halt.wait(_LOOK_S):
-        pass
+    try:
+        while not stopping() and not halt.wait(_LOOK_S):
+            for worker in workers:
+                worker.look()
+    except BaseException as error:
+        failures.append(error)
     halt.set()
     for thread in threads:
         thread.join()

@@ -43,9 +43,10 @@ def check(config: Path, records: int, as_json: bool) -> None:
 def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
     """(topics that are still to be made, what extraction makes of the input)."""
     if loaded.settings.kafka is not None:
-        from sfm_stream.app.cluster import missing_topics, sample_topic  # the client takes its time to load
+        from sfm_stream.app.cluster import connection, sample_topic  # the client takes its time to load
+        from sfm_stream.app.pipeline_topics import missing_topics
 
-        return missing_topics(loaded), sample_topic(loaded, records)
+        return missing_topics(loaded, connection(loaded)), sample_topic(loaded, records)
     return [], None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records)
 
 

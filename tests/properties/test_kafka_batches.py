@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from zlib import crc32
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,8 +13,11 @@ from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
+from kafka.record.util import calc_crc32c as crc32c
 
+from sfm_stream.errors import StateError
 from sfm_stream.transport.kafka.batches import KafkaBatch, OldBatch, _WholeBatches
+from sfm_stream.transport.kafka.route import Route
 from sfm_stream.types import NO_TIME
 
 HEADER = DefaultRecordBatch.HEADER_STRUCT
@@ -225,3 +229,88 @@ def test_a_wrong_checksum_is_refused_before_anything_is_read():
     raw[-2] ^= 1
     with pytest.raises(CorruptRecordError, match="offset 0: checksum"):
         unpacked(bytes(raw), 0)
+
+
+# Whose clock stamped a batch, and what of that is counted
+
+
+def old_bytes(magic: int, codec: int, records: list[tuple[int, bytes]], appended: bool) -> bytes:
+    """A message set of a format before 2; a compressed one is a message that wraps the others and speaks for them."""
+    builder = LegacyRecordBatchBuilder(magic, codec, 1 << 30)
+    for offset, (stamp, value) in enumerate(records):
+        builder.append(offset, stamp, b"k", value)
+    raw = bytearray(builder.build())
+    at = 0
+    while appended and at < len(raw):
+        length = int.from_bytes(raw[at + 8 : at + 12], "big")
+        raw[at + 17] |= 0x08
+        raw[at + 12 : at + 16] = crc32(raw[at + 16 : at + 12 + length]).to_bytes(4, "big")
+        at += 12 + length
+    return bytes(raw)
+
+
+def format_2(codec: int, records: list[tuple[int, bytes]], appended: bool) -> bytes:
+    rows = [(stamp, b"k", value, []) for stamp, value in records]
+    raw = bytearray(built(rows, codec, append_ms=7 if appended else None))
+    raw[17:21] = crc32c(bytes(raw[21:])).to_bytes(4, "big")
+    return bytes(raw)
+
+
+STAMPED = st.lists(st.tuples(st.integers(0, 1 << 42), st.binary(max_size=20)), min_size=1, max_size=60)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STAMPED, st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2]), st.booleans())
+def test_each_batch_says_whose_clock_stamped_it_before_and_after_it_is_read(records, magic, codec, appended):
+    raw = format_2(codec, records, appended) if magic == 2 else old_bytes(magic, codec, records, appended)
+    found = unpacked(raw, 0)
+    said = "" if magic == 0 else "LogAppendTime" if appended else "CreateTime"
+    assert {batch.timestamp_type for batch in found} == {said}
+    assert sum(batch.count for batch in found) == len(records)
+    assert {batch.timestamp_type for batch in found} == {said}
+
+
+CLOCKS = [
+    # kafka.timestamps, format, stamped by the broker, taken
+    ("log_append_time", 2, True, True),
+    ("log_append_time", 2, False, False),
+    ("log_append_time", 1, True, True),
+    ("log_append_time", 1, False, False),
+    ("log_append_time", 0, False, False),
+    ("create_time", 2, True, False),
+    ("create_time", 2, False, True),
+    ("create_time", 1, True, False),
+    ("create_time", 1, False, True),
+    ("create_time", 0, False, True),
+    ("", 2, True, True),
+    ("", 2, False, True),
+    ("", 0, False, True),
+]
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+@pytest.mark.parametrize(("timestamps", "magic", "appended", "taken"), CLOCKS)
+def test_a_batch_of_another_clock_than_the_configuration_says_is_refused(timestamps, magic, appended, taken, codec):
+    """With kafka.timestamps left open, as of topics of the pipeline itself, any is taken."""
+    records = [(5, b"a"), (6, b"b")]
+    raw = format_2(codec, records, appended) if magic == 2 else old_bytes(magic, codec, records, appended)
+    route = Route("in", "group", "worker", "ledger", {}, timestamps=timestamps)
+    if taken:
+        route.require_clock(unpacked(raw, 0))
+        return
+    with pytest.raises(StateError) as refused:
+        route.require_clock(unpacked(raw, 0))
+    line = str(refused.value)
+    assert line.startswith("topic in, partition 3, batch at offset 0: it")
+    stamped = "its time stamps are LogAppendTime" if appended else "its time stamps are CreateTime"
+    assert (stamped if magic else "it has no time stamps") in line
+    assert f"kafka.timestamps is {timestamps}" in line
+    assert "raise pipeline.epoch and set window.start to a window border that is still to come" in line
+
+
+def test_the_first_batch_of_another_clock_is_named():
+    batches = [batch for kind in (True, True, False) for batch in unpacked(format_2(0, [(5, b"a")], kind), 0)]
+    for offset, batch in enumerate(batches):
+        batch.first = offset
+    with pytest.raises(StateError, match="batch at offset 2"):
+        Route("in", "group", "worker", "ledger", {}, timestamps="log_append_time").require_clock(batches)

@@ -8,9 +8,9 @@ requests fail, get lost or come late, the process die, or stop for so long that 
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +29,8 @@ from sfm_stream.config import Config, parse_config
 from sfm_stream.pipeline.partitioners import murmur2_partition
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.transport.kafka import transport
+from sfm_stream.transport.kafka.topic_changes import Kept
+from sfm_stream.transport.kafka.topic_rules import TopicFacts
 
 SOURCE, PIPELINE = "in", "model"
 START_MS = 1_767_225_600_000
@@ -284,9 +286,12 @@ class _Stage:
     def set(self, patch: pytest.MonkeyPatch) -> None:
         run_on(self, patch)
         patch.setattr(composition, "connection", lambda config: self.process().connection)
-        patch.setattr(composition, "prepare", lambda config, link, create: "the input")
+        patch.setattr(composition, "prepare", lambda config, link, create: defaultdict(lambda: UNCHANGING))
+        patch.setattr(composition, "watched", lambda config, link, kept: UNWATCHED)
         patch.setattr(first_start, "Event", lambda: SimpleNamespace(wait=lambda seconds: self.process().wait(seconds)))
         patch.setattr(transport, "os", SimpleNamespace(getpid=lambda: self.process().number))
 
 
+UNCHANGING = Kept(TopicFacts("of the model", "", 0, 0, {}))
+UNWATCHED = SimpleNamespace(tick=lambda: None, explaining=nullcontext)
 STAGE = _Stage()

@@ -65,6 +65,8 @@ class Cluster:
         self.ports = dict(zip([CONTROLLER, *self.brokers], free_ports(brokers + 1), strict=True))
         self.host, self.bootstrap = host, ",".join(f"{host}:{self.ports[node]}" for node in self.brokers)
         self.paused: set[int] = set()
+        self.more: dict[str, object] = {}
+        """Settings of every node that a test wants otherwise; for before start()."""
         self.users = (folder / "users").open("a")
 
     def claim(self) -> None:
@@ -182,7 +184,7 @@ class Cluster:
             "log.initial.task.delay.ms": 1000,
             # What a test forgot to keep is gone at once, and not once in five minutes.
             "log.retention.check.interval.ms": 1000,
-        }
+        } | self.more
 
 
 def identity() -> str:

@@ -19,13 +19,22 @@ from numpy.typing import NDArray
 from sfm_stream.transport.kafka.record_data import Columns, read_batch
 from sfm_stream.types import NO_TIME
 
+CREATE_TIME, LOG_APPEND_TIME = "CreateTime", "LogAppendTime"
+_ATTRIBUTES, _APPENDED = 22, 0x08
+"""The lower byte of the attributes in the header of a batch, and its bit for time stamps of the broker."""
+
 
 class KafkaBatch:
-    """A RecordBatch over one batch of the log, without the records before `first`."""
+    """A RecordBatch over one batch of the log, without the records before `first`.
+
+    timestamp_type: whose clock stamped it, as Kafka names it; "" where the format has no time stamps.
+    """
 
     def __init__(self, partition: int, first: int, next_offset: int, raw: bytes) -> None:
         self.partition, self.first, self.next_offset = partition, first, next_offset
         self._raw = raw
+        appended = len(raw) > _ATTRIBUTES and raw[_ATTRIBUTES] & _APPENDED
+        self.timestamp_type = LOG_APPEND_TIME if appended else CREATE_TIME
         self._columns: Columns | None = None
 
     @property
@@ -51,10 +60,16 @@ class KafkaBatch:
 
 
 class OldBatch(KafkaBatch):
-    """Records of a message format before 2, which logs written by old brokers still hold."""
+    """Records of a message format before 2, which logs written by old brokers still hold.
 
-    def __init__(self, partition: int, first: int, next_offset: int, records: list[Any]) -> None:
+    appended: whether the broker stamped them; None where the format has no time stamps.
+    """
+
+    def __init__(
+        self, partition: int, first: int, next_offset: int, records: list[Any], appended: bool | None = None
+    ) -> None:
         super().__init__(partition, first, next_offset, b"")
+        self.timestamp_type = "" if appended is None else LOG_APPEND_TIME if appended else CREATE_TIME
         keys, values = [record.key for record in records], [record.value for record in records]
         self._columns = Columns(
             np.array([record.offset for record in records], np.int64),
@@ -80,7 +95,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
                 old = [record for record in batch if record.offset >= self.fetch_offset]
                 if old:
                     self.next_fetch_offset = old[-1].offset + 1
-                    yield OldBatch(tp.partition, old[0].offset, self.next_fetch_offset, old)
+                    yield OldBatch(tp.partition, old[0].offset, self.next_fetch_offset, old, _appended(batch))
                 continue
             self.leader_epoch = batch.leader_epoch
             self.next_fetch_offset = batch.next_offset
@@ -102,6 +117,11 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
             elif self._is_batch_aborted(batch):
                 return True
         return bool(batch.is_control_batch)
+
+
+def _appended(batch: Any) -> bool | None:
+    """Of a message before format 2; one that wraps others speaks for them."""
+    return None if batch.timestamp_type is None else bool(batch.timestamp_type)
 
 
 def give_batches(consumer: KafkaConsumer) -> KafkaConsumer:

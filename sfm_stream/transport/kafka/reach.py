@@ -86,11 +86,14 @@ def _is_final(error: BaseException) -> bool:
 
 
 class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
-    """Remembers why each server could not be reached, and leaves nothing behind where none could."""
+    """Remembers why each server could not be reached, leaves nothing behind where none could, and makes no topics."""
 
     def __init__(self, net: Any, **configs: Any) -> None:
         self._failures: dict[Any, Exception] = {}
         super().__init__(net, **configs)
+        # What asks for a topic that was deleted would make it again. kafka-python (3.0.12) takes a setting for this and
+        # does not hand it on.
+        self.cluster.config["allow_auto_create_topics"] = False
 
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = True) -> None:
         try:

@@ -33,6 +33,11 @@ class TopicFacts:
     replication: int
     configs: Mapping[str, str]
 
+    @property
+    def timestamp_type(self) -> str:
+        """Whose clock stamps the records: LogAppendTime, or CreateTime."""
+        return self.configs.get("message.timestamp.type", "CreateTime")
+
     def timestamp_bound_ms(self, direction: str) -> int:
         """How far "before" or "after" the broker's clock time stamps of producers may lie."""
         bound = int(self.configs.get(_BOUND.format(direction), FOREVER_MS))
@@ -168,7 +173,7 @@ def input_warnings(facts: TopicFacts) -> list[str]:
 
 def _clock_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeeds) -> list[str]:
     """Who gives the time stamps: it decides the privacy unit, and how far ahead the clock of a window can be set."""
-    kind = facts.configs.get("message.timestamp.type", "CreateTime")
+    kind = facts.timestamp_type
     given = f"topic {facts.name}: message.timestamp.type is {kind} where kafka.timestamps is {settings.timestamps}"
     if kind == "LogAppendTime":
         if settings.timestamps == "log_append_time":

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -25,6 +25,7 @@ from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
 from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
 from sfm_stream.transport.kafka.rebalance import Rebalance
+from sfm_stream.transport.kafka.route import Route
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.types import Assigned, InputEnd, Record, Revoked, Step
 
@@ -38,17 +39,6 @@ _END_EVERY_S = 1.0
 """How often the end of partitions is asked for that bring nothing."""
 _LEDGER_PATIENCE_S = 0.5
 _TRIES, _PAUSE_S = 10, 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Real names: the input topic, the consumer group, the worker in the ledger, and where records go."""
-
-    source: str
-    group: str
-    worker: str
-    ledger: str
-    topics: dict[str, str]
 
 
 class KafkaTransport:
@@ -86,15 +76,13 @@ class KafkaTransport:
         """Raises StateError where partitions were added since the start."""
         with self._connection.speaking():
             found = self._consumer.partitions_for_topic(self._route.source)
-        if found is not None and len(found) != self._partitions:
-            raise StateError(
-                f"topic {self._route.source} had {self._partitions} partitions and now has {len(found)}: keys may have "
-                "moved. Raise pipeline.epoch and set window.start to a later window border"
-            )
+        if found:  # a topic that is not there may be one that the broker has not heard of yet
+            self._route.require_partitions(self._partitions, len(found))
         return self._partitions
 
     def poll(self) -> Sequence[InputEvent]:
-        """As in the protocol. Raises StateError where partitions were added or records are gone, BrokerError.
+        """As in the protocol. Raises BrokerError, and StateError where partitions were added, records are gone, the
+        topic is a new one, or a batch was stamped by another clock than the route says.
 
         After an error what it found is lost: restart() makes it good.
         """
@@ -122,6 +110,7 @@ class KafkaTransport:
         with self._connection.speaking():
             found = self._consumer.poll(timeout_ms=POLL_MS, max_records=_MAX_BATCHES)
             membership = self._consumer.group_metadata()
+        self._route.require_same(self._consumer)
         events: list[InputEvent] = [*self._changes()]
         if membership.generation_id < 0:
             self._membership = None
@@ -130,6 +119,7 @@ class KafkaTransport:
             self._membership = membership
         for place, batches in found.items():
             if place.partition in self._next:
+                self._route.require_clock(batches)
                 events += batches
                 self._next[place.partition] = batches[-1].next_offset
         events += self._reached_ends()

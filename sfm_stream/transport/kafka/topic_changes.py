@@ -1,0 +1,126 @@
+"""What must not change about a topic under a running worker, as functions of facts: before, and as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sfm_stream.transport.kafka.topic_rules import (
+    ClusterNeeds,
+    Purpose,
+    TopicFacts,
+    TopicRules,
+    WindowNeeds,
+    input_problems,
+    problems,
+)
+
+TIMESTAMP_TYPES = {"log_append_time": "LogAppendTime", "create_time": "CreateTime"}
+"""kafka.timestamps to message.timestamp.type."""
+NEW_EPOCH = "raise pipeline.epoch and set window.start to a window border that is still to come"
+OTHER_CLOCK = f"give the topic the clock of kafka.timestamps again, {NEW_EPOCH}"
+NEW_PIPELINE = (
+    "give the pipeline another id and set window.start to a window border that is still to come, or what is released "
+    "already may be released a second time"
+)
+_COPIED_AGAIN = (
+    "started again it would copy all of its source once more: let a pipeline of another id copy into a new topic"
+)
+_MADE_AGAIN = "start the workers again, which make it anew"
+_BACK = "set it back, then start the workers again"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A topic as it was at the start, and what to do where it is another one now. added: where it has more partitions.
+
+    clock: whose clock stamps its records matters too.
+    """
+
+    facts: TopicFacts
+    remedy: str = NEW_EPOCH
+    added: str = f"keys may have moved: {NEW_EPOCH}"
+    clock: bool = False
+
+    def changes(self, now: TopicFacts | None) -> list[str]:
+        """What is not as it was, one line each with its remedy. now: None where there is no such topic."""
+        before = self.facts
+        if now is None:
+            return [f"topic {before.name} was deleted, and with it what was not read yet: {self.remedy}"]
+        if before.topic_id and now.topic_id and now.topic_id != before.topic_id:
+            return [made_anew(before.name, before.topic_id, now.topic_id, self.remedy)]
+        if now.partitions != before.partitions:
+            return [repartitioned(before.name, before.partitions, now.partitions, self.added)]
+        return _other_clock(before, now) if self.clock else []
+
+
+def made_anew(topic: str, before: str, now: str, remedy: str) -> str:
+    """Of a topic whose id changed."""
+    return f"topic {topic} was deleted and made again (id {before}, now {now}); what was not read is gone: {remedy}"
+
+
+def repartitioned(topic: str, before: int, now: int, remedy: str) -> str:
+    """Of a topic whose number of partitions changed."""
+    return f"topic {topic} had {before} partitions and now has {now}: {remedy}"
+
+
+def kept_input(facts: TopicFacts) -> Kept:
+    """The topic that is counted."""
+    return Kept(facts, clock=True)
+
+
+def kept_own(facts: TopicFacts, rules: TopicRules) -> Kept:
+    """A topic of the pipeline itself."""
+    remedy = NEW_EPOCH if rules.purpose is Purpose.LEDGER else NEW_PIPELINE
+    return Kept(facts, remedy, f"it has to have as many as the input: {NEW_PIPELINE}")
+
+
+def kept_letters(facts: TopicFacts) -> Kept:
+    """The topic of pointers to dropped records."""
+    return Kept(facts, _MADE_AGAIN, _MADE_AGAIN)
+
+
+def kept_copy(source: TopicFacts, target: TopicFacts, positions: TopicFacts) -> dict[str, Kept]:
+    """The topics of a copy, by name: what is read, what is written, and where its positions are."""
+    anew = f"delete topic {positions.name}, whose positions are of the old one, and start the copy again"
+    more = f"stop the copy, add as many partitions to topic {positions.name}, and start it again"
+    return {
+        source.name: Kept(source, anew, more),
+        target.name: Kept(target, f"{NEW_EPOCH}; {anew}: it copies what its source still holds", clock=True),
+        positions.name: Kept(positions, _COPIED_AGAIN, _COPIED_AGAIN),
+    }
+
+
+def changes(kept: Iterable[Kept], now: Mapping[str, TopicFacts]) -> list[str]:
+    """What changed about these topics, one line each with its remedy."""
+    return [line for each in kept for line in each.changes(now.get(each.facts.name))]
+
+
+def pipeline_changes(
+    kept: Iterable[Kept],
+    now: Mapping[str, TopicFacts],
+    source: str,
+    rules: Sequence[TopicRules],
+    settings: ClusterNeeds,
+    window: WindowNeeds,
+) -> list[str]:
+    """What changed about the topics of a pipeline, else why no worker would start with them as they are now."""
+    found = changes(kept, now)
+    if found or source not in now:
+        return found
+    return input_problems(now[source], settings, window) + problems(now, rules, now[source].partitions)
+
+
+def _other_clock(before: TopicFacts, now: TopicFacts) -> list[str]:
+    """Who stamps the records, and within which bounds, where that matters."""
+    name, was, is_now = "message.timestamp.type", before.timestamp_type, now.timestamp_type
+    if was != is_now:
+        return [f"topic {now.name}: {name} was {was} and now is {is_now}: {OTHER_CLOCK}"]
+    if was == TIMESTAMP_TYPES["log_append_time"]:
+        return []
+    return [
+        f"topic {now.name}: the bound of time stamps {direction} the broker's clock was {bound} ms and now is "
+        f"{now.timestamp_bound_ms(direction)} ms: {_BACK}"
+        for direction in ("before", "after")
+        if (bound := before.timestamp_bound_ms(direction)) != now.timestamp_bound_ms(direction)
+    ]
