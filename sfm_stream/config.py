@@ -137,7 +137,7 @@ class Config:
 def load_config(path: Path) -> Config:
     """The configuration in a TOML file. Raises ConfigError with every problem found, each with its setting."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

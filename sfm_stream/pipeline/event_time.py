@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.pipeline.event_format import ISO8601, NUMERIC_UNITS, EventFormat
+from sfm_stream.pipeline.strict_json import NOT_UNICODE
 from sfm_stream.pipeline.time_text import from_iso, from_pattern, number_in
 from sfm_stream.sketch.hashing import INT64_MAX, INT64_MIN
 from sfm_stream.types import NO_TIME, Reason
@@ -140,6 +141,8 @@ class EventTime:
         return NO_TIME, Reason.TIME_IMPLAUSIBLE
 
     def _read_text(self, value: object) -> tuple[int, Reason]:
+        if value is NOT_UNICODE:
+            return NO_TIME, Reason.TIME_UNREADABLE
         if not isinstance(value, str):
             return NO_TIME, Reason.TIME_TYPE
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from math import isfinite
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -20,7 +21,7 @@ from sfm_stream.errors import UsageError
 from sfm_stream.pipeline.event_format import EventFormat
 from sfm_stream.pipeline.event_time import EventTime, Times
 from sfm_stream.pipeline.json_lines import JsonLines, PlainRows, as_positions
-from sfm_stream.pipeline.strict_json import StrictReader
+from sfm_stream.pipeline.strict_json import NOT_UNICODE, StrictReader
 from sfm_stream.sketch.hashing import (
     INT64_MAX,
     INT64_MIN,
@@ -228,17 +229,23 @@ class PythonExtractor:
     def _item_reason(self, item: object) -> Reason:
         if item is None:
             return Reason.ITEM_MISSING
+        if item is NOT_UNICODE:
+            return Reason.ITEM_NOT_UNICODE
+        if type(item) is float and not isfinite(item):
+            return Reason.ITEM_NOT_FINITE
         if type(item) is float and self._form.float_items:
-            return Reason.OK if abs(item) != float("inf") else Reason.ITEM_RANGE
+            return Reason.OK
         if type(item) is not str and type(item) is not int:
             return Reason.ITEM_TYPE
         return Reason.ITEM_RANGE if type(item) is int and not INT64_MIN <= item <= INT64_MAX else Reason.OK
 
 
 def _unusable(parts: tuple[object, ...]) -> Reason:
-    """Missing, then type, then range: whichever part of a key has it. OK where none does."""
+    """Missing, then no Unicode, type, range: whichever part of a key has it. OK where none does."""
     if any(part is None for part in parts):
         return Reason.KEY_MISSING
+    if any(part is NOT_UNICODE for part in parts):
+        return Reason.KEY_NOT_UNICODE
     if any(type(part) is not str and type(part) is not int for part in parts):
         return Reason.KEY_TYPE
     if any(type(part) is int and not INT64_MIN <= part <= INT64_MAX for part in parts):

@@ -1,9 +1,12 @@
 """One record read slowly and exactly: its fields, or the reason why it has none.
 
 Everything that the fast path (json_lines.py) cannot answer for comes here. A record is JSON as RFC 8259 has it, in
-UTF-8, at most MAX_DEPTH objects and arrays deep, without lone surrogates, with an object at the top. Of one that is
-not, its time and key are given as far as a scan that knows brackets only finds them (tolerant_scan.py): what stands in
-another field decides neither when it arrived nor where it belongs.
+UTF-8, at most MAX_DEPTH objects and arrays deep, with an object at the top; a byte order mark before it is passed over.
+JSON is taken a little wider where producers write it so: NaN, Infinity, halves of surrogate pairs and bytes that are
+not UTF-8 harm only the field that they are in.
+
+Of a record that is no such JSON, its time and key are given as far as a scan that knows brackets only finds them
+(tolerant_scan.py): what stands in another field decides neither when it arrived nor where it belongs.
 """
 
 from __future__ import annotations
@@ -26,9 +29,15 @@ _FRAME_HEADER_BYTES = 5
 _HUGE_DIGITS = 40
 _HUGE: Final[int] = 10**_HUGE_DIGITS
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-_OTHER_ESCAPE = re.compile(r"\\[^u]")
-_SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class NotUnicode:
+    """Stands for a text that holds half a surrogate pair, or bytes that are not UTF-8."""
+
+
+NOT_UNICODE: Final = NotUnicode()
 
 
 class Fields(NamedTuple):
@@ -58,38 +67,34 @@ class StrictReader:
         self._key = tuple(others)
         self._max_bytes = form.max_record_bytes
         self._scan = TolerantScan(form.paths()[1:])
-        self._json = json.JSONDecoder(
-            object_pairs_hook=_members, parse_constant=_refuse_constant, parse_int=_integer, strict=True
-        )
+        self._json = json.JSONDecoder(object_pairs_hook=_members, parse_constant=float, parse_int=_integer, strict=True)
 
     def read(self, value: bytes | None) -> Fields:
         """The fields of a record. A repeated field reads as None, and the reason says so; the others are given.
 
         Of a record that is no such JSON: its time and key alone, each None where nothing readable is found.
         """
+        if value is not None and value.startswith(_BYTE_ORDER_MARK):
+            value = value[len(_BYTE_ORDER_MARK) :]
         if not value:
             return Fields(Reason.TOMBSTONE, key=(None,) * len(self._key))
         if len(value) > self._max_bytes:
             return self._scanned(Reason.RECORD_TOO_LONG, value)
         if value[0] == 0 and len(value) >= _FRAME_HEADER_BYTES:
             return self._scanned(Reason.FRAMED, value, _FRAME_HEADER_BYTES)
-        try:
-            text = value.decode()
-        except UnicodeDecodeError:
-            return self._scanned(Reason.NOT_UTF8, value)
         if too_deep(value):
             return self._scanned(Reason.MALFORMED, value)
         try:
-            document = self._json.decode(text)
+            document = self._json.decode(value.decode(errors="surrogateescape"))
         except ValueError:
-            return self._scanned(Reason.MALFORMED, value)
-        if not isinstance(document, dict) or _has_lone_surrogate(text):
-            return self._scanned(Reason.MALFORMED, value)
+            document = None
+        if not isinstance(document, dict):
+            return self._scanned(_what_is_wrong(value), value)
         item = _at(document, self._item)
         time = None if self._time is None else _at(document, self._time)
         key = tuple(_at(document, path) for path in self._key)
         if _AMBIGUOUS not in (item, time, *key):
-            return Fields(Reason.OK, item, time, key)
+            return Fields(Reason.OK, _unicode(item), _unicode(time), tuple(map(_unicode, key)))
         return Fields(Reason.DUPLICATE_FIELD, _sole(item), _sole(time), tuple(map(_sole, key)))
 
     def _scanned(self, reason: Reason, value: bytes, start: int = 0) -> Fields:
@@ -100,11 +105,18 @@ class StrictReader:
     def _value(self, raw: bytes) -> object:
         """What the bytes of a text, number or word mean; None where they mean nothing."""
         try:
-            text = raw.decode()
-            value: object = self._json.decode(text)
+            return _unicode(self._json.decode(raw.decode(errors="surrogateescape")))
         except ValueError:
             return None
-        return None if _has_lone_surrogate(text) else value
+
+
+def _what_is_wrong(value: bytes) -> Reason:
+    """With a record that is no object of JSON."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return Reason.NOT_UTF8
+    return Reason.MALFORMED
 
 
 def too_deep(value: bytes) -> bool:
@@ -138,11 +150,12 @@ def _at(document: object, path: Sequence[str]) -> object:
 
 
 def _sole(value: object) -> object:
-    return None if value is _AMBIGUOUS else value
+    return None if value is _AMBIGUOUS else _unicode(value)
 
 
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
+def _unicode(value: object) -> object:
+    """The value, or NOT_UNICODE for a text that has no UTF-8."""
+    return NOT_UNICODE if isinstance(value, str) and _SURROGATE.search(value) else value
 
 
 def _integer(digits: str) -> int:
@@ -150,10 +163,3 @@ def _integer(digits: str) -> int:
     if len(digits) <= _HUGE_DIGITS:
         return int(digits)
     return -_HUGE if digits[0] == "-" else _HUGE
-
-
-def _has_lone_surrogate(text: str) -> bool:
-    if "\\u" not in text:
-        return False
-    unicode_only = _OTHER_ESCAPE.sub(" ", text)
-    return _SURROGATE.search(_SURROGATE_PAIR.sub(" ", unicode_only)) is not None

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from math import floor
+from math import floor, isfinite
 from zoneinfo import ZoneInfo
 
 import msgpack
@@ -108,31 +107,43 @@ def meaning(value: bytes | None, rules: Rules, arrival_ms: int = -1) -> Meaning:
 
 
 def read_document(value: bytes | None, rules: Rules) -> tuple[str | None, Pairs | None]:
+    value = without_mark(value)
     if value is None or value == b"":
         return "TOMBSTONE", None
     if len(value) > rules.max_record_bytes:
         return "RECORD_TOO_LONG", None
     if len(value) >= 5 and value.startswith(b"\x00"):
         return "FRAMED", None
-    try:
-        text = value.decode("utf-8")
-    except UnicodeDecodeError:
-        return "NOT_UTF8", None
+    text = value.decode("utf-8", "surrogateescape")
     if depth(text) > 256:
         return "MALFORMED", None
-
     try:
         document = loaded(text)
     except ValueError:
-        return "MALFORMED", None
-    return (None, document) if isinstance(document, Pairs) else ("MALFORMED", None)
+        document = None
+    if isinstance(document, Pairs):
+        return None, document
+    return "NOT_UTF8" if escaped_bytes(text) else "MALFORMED", None
+
+
+def without_mark(value: bytes | None) -> bytes | None:
+    return value[3:] if value is not None and value[:3] == b"\xef\xbb\xbf" else value
+
+
+def escaped_bytes(text: str) -> bool:
+    """Whether some of its bytes were not UTF-8."""
+    return any("\udc80" <= char <= "\udcff" for char in text)
+
+
+def broken(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def loaded(text: str) -> object:
-    """Raises ValueError for what is no JSON, and for text with a lone surrogate."""
+    """Raises ValueError for what is no JSON; NaN and the infinities are taken."""
 
     def constant(name: str) -> object:
-        raise ValueError(name)
+        return Decimal(name)
 
     def integer(digits: str) -> int:
         return int(digits) if len(digits) < 4000 else int(digits[:4000])
@@ -140,20 +151,18 @@ def loaded(text: str) -> object:
     document = json.loads(
         text, object_pairs_hook=Pairs, parse_constant=constant, parse_float=Decimal, parse_int=integer
     )
-    if any("\ud800" <= char <= "\udfff" for text in texts(document) for char in text):
-        raise ValueError("a lone surrogate")
     return document
 
 
 def flat_value(raw: bytes | None) -> object:
     """What the bytes of a text, number or word mean as a field."""
     try:
-        value = None if raw is None else loaded(raw.decode("utf-8"))
+        value = None if raw is None else loaded(raw.decode("utf-8", "surrogateescape"))
     except ValueError:
         value = None
     if value is None:
         return Refused("MISSING")
-    return Refused("TYPE") if isinstance(value, bool) else value
+    return judged(value)
 
 
 def depth(text: str) -> int:
@@ -178,18 +187,6 @@ def depth(text: str) -> int:
     return deepest
 
 
-def texts(node: object) -> Iterator[str]:
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, Pairs):
-        for name, value in node:
-            yield name
-            yield from texts(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from texts(value)
-
-
 def look_up(document: object, path: tuple[str, ...]) -> object:
     node = document
     for name in path:
@@ -203,10 +200,19 @@ def look_up(document: object, path: tuple[str, ...]) -> object:
         node = values[0] if values else None
     if node is None:
         return Refused("MISSING")
-    return Refused("TYPE") if isinstance(node, bool | list) else node
+    return judged(node)
+
+
+def judged(value: object) -> object:
+    """A field's value, unless it is of a type that no field may have, or no Unicode."""
+    if isinstance(value, str) and broken(value):
+        return Refused("NOT_UNICODE")
+    return Refused("TYPE") if isinstance(value, bool | list) else value
 
 
 def read_time(value: object, unit: str, rules: Rules) -> tuple[int | None, str | None]:
+    if value == Refused("NOT_UNICODE"):
+        return None, "TIME_TYPE" if unit in UNITS else "TIME_UNREADABLE"
     if isinstance(value, Refused):
         return None, f"TIME_{value.why}"
     if unit in UNITS:
@@ -271,7 +277,7 @@ def read_number(value: object, unit: str, rules: Rules) -> tuple[int | None, str
             return None, "TIME_TYPE"
         value = Decimal(value) if "." in value else int(value)
     assert isinstance(value, int | Decimal)
-    if abs(float(value) if isinstance(value, Decimal) else 0) == float("inf"):
+    if isinstance(value, Decimal) and not isfinite(float(value)):
         return None, "TIME_UNREADABLE"
     if isinstance(value, Decimal) and unit in ("us", "ns"):
         if not float(value).is_integer():
@@ -302,6 +308,8 @@ def key_of(parts: list[object]) -> object:
 def key_problem(parts: list[object], key: object, rules: Rules) -> str | None:
     if any(isinstance(part, Refused) and part.why in ("MISSING", "REPEATED") for part in parts):
         return "KEY_MISSING"
+    if Refused("NOT_UNICODE") in parts:
+        return "KEY_NOT_UNICODE"
     if any(not isinstance(part, str | int) for part in parts):
         return "KEY_TYPE"
     if any(isinstance(part, int) and part not in INT64 for part in parts):
@@ -318,8 +326,10 @@ def key_problem(parts: list[object], key: object, rules: Rules) -> str | None:
 def item_problem(item: object, rules: Rules) -> str | None:
     if isinstance(item, Refused):
         return f"ITEM_{item.why}"
+    if isinstance(item, Decimal) and not isfinite(float(item)):
+        return "ITEM_NOT_FINITE"
     if isinstance(item, Decimal) and rules.float_items:
-        return "ITEM_RANGE" if abs(float(item)) == float("inf") else None
+        return None
     if not isinstance(item, str | int):
         return "ITEM_TYPE"
     return "ITEM_RANGE" if isinstance(item, int) and item not in INT64 else None

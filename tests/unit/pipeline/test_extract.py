@@ -32,12 +32,12 @@ LINES: list[tuple[str, Reason, int]] = [
     ("framed by a schema registry", Reason.FRAMED, AT_MS),
     ("zero byte, too short for a frame", Reason.MALFORMED, NO_TIME),
     ("zero byte within a text", Reason.MALFORMED, AT_MS),
-    ("byte order mark", Reason.MALFORMED, AT_MS),
+    ("byte order mark", Reason.OK, AT_MS),
     ("UTF-16", Reason.NOT_UTF8, NO_TIME),
-    ("key not UTF-8", Reason.NOT_UTF8, AT_MS),
-    ("item not UTF-8", Reason.NOT_UTF8, AT_MS),
-    ("ballast not UTF-8", Reason.NOT_UTF8, AT_MS),
-    ("surrogates in UTF-8", Reason.NOT_UTF8, AT_MS),
+    ("key not UTF-8", Reason.KEY_NOT_UNICODE, AT_MS),
+    ("item not UTF-8", Reason.ITEM_NOT_UNICODE, AT_MS),
+    ("ballast not UTF-8", Reason.OK, AT_MS),
+    ("surrogates in UTF-8", Reason.ITEM_NOT_UNICODE, AT_MS),
     ("truncated", Reason.MALFORMED, NO_TIME),
     ("truncated after the last field", Reason.MALFORMED, NO_TIME),
     ("no JSON", Reason.MALFORMED, NO_TIME),
@@ -50,14 +50,14 @@ LINES: list[tuple[str, Reason, int]] = [
     ("text at the top", Reason.MALFORMED, NO_TIME),
     ("number at the top", Reason.MALFORMED, NO_TIME),
     ("null at the top", Reason.MALFORMED, NO_TIME),
-    ("NaN", Reason.MALFORMED, AT_MS),
-    ("NaN as time", Reason.MALFORMED, NO_TIME),
-    ("Infinity as item", Reason.MALFORMED, AT_MS),
-    ("-Infinity", Reason.MALFORMED, AT_MS),
+    ("NaN", Reason.OK, AT_MS),
+    ("NaN as time", Reason.TIME_UNREADABLE, NO_TIME),
+    ("Infinity as item", Reason.ITEM_NOT_FINITE, AT_MS),
+    ("-Infinity", Reason.OK, AT_MS),
     ("leading zero", Reason.MALFORMED, AT_MS),
-    ("lone high surrogate as item", Reason.MALFORMED, AT_MS),
-    ("lone low surrogate in ballast", Reason.MALFORMED, AT_MS),
-    ("surrogates the wrong way round", Reason.MALFORMED, AT_MS),
+    ("lone high surrogate as item", Reason.ITEM_NOT_UNICODE, AT_MS),
+    ("lone low surrogate in ballast", Reason.OK, AT_MS),
+    ("surrogates the wrong way round", Reason.ITEM_NOT_UNICODE, AT_MS),
     ("a pair of surrogates", Reason.OK, AT_MS),
     ("an escaped backslash before ud800", Reason.OK, AT_MS),
     ("unknown escape", Reason.MALFORMED, AT_MS),
@@ -196,7 +196,7 @@ def test_float_items_where_they_are_allowed() -> None:
     users = ["1.0", "1", "-0.0", "0.0", "1e400", "-1e400", '"1.0"', 2**63, "true"]
     seen = columns([record(user=user) for user in users], float_items=True)
     assert seen.cells.tolist() == [*cells(1.0, 1, -0.0, 0.0), 0, 0, *cells("1.0"), 0, 0]
-    refused = [Reason.ITEM_RANGE, Reason.ITEM_RANGE, Reason.OK, Reason.ITEM_RANGE, Reason.ITEM_TYPE]
+    refused = [Reason.ITEM_NOT_FINITE, Reason.ITEM_NOT_FINITE, Reason.OK, Reason.ITEM_RANGE, Reason.ITEM_TYPE]
     assert seen.reasons.tolist() == [Reason.OK] * 4 + refused
 
 

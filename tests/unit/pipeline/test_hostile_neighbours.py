@@ -28,11 +28,11 @@ ITEMS: dict[str, tuple[Reason, bytes]] = {
     "counted": (Reason.OK, b'"X"'),
     "over a megabyte": (Reason.RECORD_TOO_LONG, b'"' + b"x" * (1 << 20) + b'"'),
     "over a megabyte of brackets": (Reason.RECORD_TOO_LONG, b"[" * (1 << 19) + b"]" * (1 << 19)),
-    "not UTF-8": (Reason.NOT_UTF8, b'"Ann \xff"'),
+    "not UTF-8": (Reason.ITEM_NOT_UNICODE, b'"Ann \xff"'),
     "bytes without quotes": (Reason.NOT_UTF8, b"\xfe\xff"),
-    "lone surrogate": (Reason.MALFORMED, b'"Ann \\ud83d"'),
-    "NaN": (Reason.MALFORMED, b"NaN"),
-    "Infinity": (Reason.MALFORMED, b"-Infinity"),
+    "lone surrogate": (Reason.ITEM_NOT_UNICODE, b'"Ann \\ud83d"'),
+    "NaN": (Reason.ITEM_NOT_FINITE, b"NaN"),
+    "Infinity": (Reason.ITEM_NOT_FINITE, b"-Infinity"),
     "300 deep": (Reason.MALFORMED, b"[" * 300 + b"]" * 300),
     "300 objects deep": (Reason.MALFORMED, b'{"t":' * 300 + b"1" + b"}" * 300),
     "unfinished number": (Reason.MALFORMED, b"1."),
@@ -53,7 +53,7 @@ ITEMS: dict[str, tuple[Reason, bytes]] = {
 }
 NOT_BY_ITEM = {
     *(Reason.TOMBSTONE, Reason.FRAMED),  # by the first byte of a record
-    *(reason for reason in Reason if Reason.TIME_MISSING <= reason <= Reason.KEY_MISPLACED),
+    *(reason for reason in Reason if Reason.TIME_MISSING <= reason <= Reason.KEY_NOT_UNICODE),
 }
 CASES = pytest.mark.parametrize("what", ITEMS)
 SIZE = 10
