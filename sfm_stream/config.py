@@ -19,11 +19,12 @@ from pydantic import BaseModel, ValidationError
 
 from sfm_stream.config_check import STDIN, Check, event_format
 from sfm_stream.errors import ConfigError
+from sfm_stream.pipeline.coverage import Absence
 from sfm_stream.pipeline.event_format import MAX_TIME_MS, EventFormat
 from sfm_stream.pipeline.plan import CountingPlan, Limits
 from sfm_stream.pipeline.spans import Calendar
 from sfm_stream.privacy.budget import Budget
-from sfm_stream.privacy.key_rules import KeyRule, SelectedKeys
+from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.settings import InputTable, KafkaTable, OutputTable, Settings
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
@@ -55,6 +56,11 @@ class Config:
         """
         kafka = self.settings.kafka
         return "removed" if kafka is not None and kafka.timestamps == "log_append_time" else "blanked"
+
+    @property
+    def absence(self) -> Absence:
+        """What it says that a key has no release in a window. Known of this epoch only."""
+        return Absence(self.settings.pipeline.epoch if isinstance(self.keys, PresenceIsPublic) else None)
 
     @property
     def files(self) -> tuple[InputTable, OutputTable]:

@@ -14,6 +14,7 @@
     ├── EntropyError          the operating system gave no randomness; nothing was released
     ├── BrokerError           the cluster cannot be reached, refuses this client, or does not answer
     │   └── BrokerAway        it does not answer now; asking again may help, and a running worker does
+    ├── NothingFound          a question to which nothing that is published is an answer
     ├── StateError            going on would lose, double or distort a release: the worker stops (fail closed)
     └── ConflictError         two different payloads for one release id: a privacy incident
 
@@ -55,13 +56,14 @@ class IncompatibleError(SfmStreamError, ValueError):
 class FormatError(SfmStreamError, ValueError):
     """Bytes that a strict reader refuses.
 
-    `field` names the part of the format, `problem` says what is wrong with it.
+    `field` names the part of the format, `problem` says what is wrong with it, `place` where the bytes are.
     """
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
+    def __init__(self, field: str, problem: str, place: str = "") -> None:
+        super().__init__(f"{place}: {field}: {problem}" if place else f"{field}: {problem}")
         self.field = field
         self.problem = problem
+        self.place = place
 
 
 class ConfigError(SfmStreamError):
@@ -82,6 +84,12 @@ class EntropyError(SfmStreamError):
     """The entropy source failed or ran short."""
 
     exit_code = 5
+
+
+class NothingFound(SfmStreamError):
+    """Nothing that is published answers the question: not this key, not this span, or nothing at all."""
+
+    exit_code = 9
 
 
 class StateError(SfmStreamError):

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from traceback import extract_tb
 from typing import TextIO
 
+from sfm_stream.notation import visible
+
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _CLIENT = "kafka"
 _LOOP = "kafka.net.selector"
@@ -19,7 +21,6 @@ _LOOP = "kafka.net.selector"
 _SASL = "kafka.net.sasl"
 """Warns at each connection that security = "sasl_plaintext" sends passwords in the clear."""
 _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
-_LINE_ENDS = str.maketrans({"\n": "\\n", "\r": "\\r", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def configure(form: str = "text", level: str = "info", stream: TextIO | None = None) -> None:
@@ -42,8 +43,7 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        line = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}{fields}"
-        return line.translate(_LINE_ENDS)
+        return visible(f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}{fields}")
 
 
 class JsonLines(logging.Formatter):

@@ -18,7 +18,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from sfm_stream.errors import UsageError
+from sfm_stream.pipeline.coverage import Absence, rollup_estimate
 from sfm_stream.sketch.codec import RollupRecord
+from sfm_stream.sketch.estimate import Estimate, Status
 from sfm_stream.sketch.keys import decode_key
 
 GRAINS = ("hour", "day")
@@ -97,14 +99,17 @@ CONFLICTS = _operator("conflicts_total", "counter", "Second, different payloads 
 
 ESTIMATE = _public("estimate", "Distinct items of a key in its last published span that is final.", "key", "grain")
 LOW = _public("estimate_low", "Lower end of its interval, 95 % confidence.", "key", "grain")
-HIGH = _public("estimate_high", "Upper end of its interval; +Inf where the sketch gives no bound.", "key", "grain")
+HIGH = _public("estimate_high", "Upper end of its interval; +Inf where there is no bound.", "key", "grain")
+LOWER_BOUND = _public(
+    "estimate_is_lower_bound", "1 where windows are missing from it, withheld or not counted; else 0.", "key", "grain"
+)
 SPAN_END = _public("estimate_end_timestamp_seconds", "End of that span.", "key", "grain")
 LEFT_OUT = _public(
     "estimate_keys_left_out", "Published keys of the last spans without series: metrics.max_public_keys.", "grain"
 )
 
 DEFINITIONS: tuple[Definition, ...] = (
-    *(ESTIMATE, LOW, HIGH, SPAN_END, LEFT_OUT),
+    *(ESTIMATE, LOW, HIGH, LOWER_BOUND, SPAN_END, LEFT_OUT),
     *(READ, COUNTED, DROPPED, RELEASES, OPEN_WINDOWS, OPEN_KEYS, RAW_BYTES, RAW_RATIO),
     *(CLOCK_DELAY, CLOSED_THROUGH, HELD_SECONDS, HELD_RECORDS, LAG),
     *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, DUPLICATES, CONFLICTS),
@@ -135,9 +140,7 @@ class _Figures:
     label: str
     rank: tuple[int, int]
     """End of the span and epoch: the larger one is shown."""
-    value: float
-    low: float
-    high: float
+    found: Estimate
 
 
 @dataclass(slots=True)
@@ -152,9 +155,9 @@ class _Span:
 class PublicMetrics:
     """Estimates of the last hour and day that were published, for at most `max_keys` keys of each grain."""
 
-    def __init__(self, max_keys: int) -> None:
+    def __init__(self, max_keys: int, absence: Absence) -> None:
         self.registry = _registry("public", self._samples)
-        self._max_keys = max_keys
+        self._max_keys, self._absence = max_keys, absence
         self._spans: dict[tuple[int, str], _Span] = {}
         self._lock = Lock()
 
@@ -173,8 +176,8 @@ class PublicMetrics:
             if known is None and self._held(record.grain) >= self._max_keys:
                 span.left_out += 1
             elif known is None or known.rank <= (end_ms, record.epoch):
-                figures = _Figures(key_label(record.key), (end_ms, record.epoch), record.value, record.low, record.high)
-                span.keys[record.key] = figures
+                found = rollup_estimate(record, self._absence)
+                span.keys[record.key] = _Figures(key_label(record.key), (end_ms, record.epoch), found)
 
     def keep(self, partitions: Collection[int]) -> None:
         """Forget every other partition: it has another owner, which shows its keys."""
@@ -193,11 +196,12 @@ class PublicMetrics:
             for found in (figures for of, listed, _ in spans if of == grain for figures in listed):
                 if found.label not in shown or shown[found.label].rank < found.rank:
                     shown[found.label] = found
-            for label, found in sorted(shown.items()):
-                yield ESTIMATE, (label, grain), found.value
-                yield LOW, (label, grain), found.low
-                yield HIGH, (label, grain), found.high
-                yield SPAN_END, (label, grain), found.rank[0] / 1000
+            for label, figures in sorted(shown.items()):
+                yield ESTIMATE, (label, grain), figures.found.value
+                yield LOW, (label, grain), figures.found.low
+                yield HIGH, (label, grain), figures.found.high
+                yield LOWER_BOUND, (label, grain), float(figures.found.status is Status.LOWER_BOUND)
+                yield SPAN_END, (label, grain), figures.rank[0] / 1000
             yield LEFT_OUT, (grain,), sum(left_out for of, _, left_out in spans if of == grain)
 
 

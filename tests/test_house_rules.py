@@ -20,6 +20,7 @@ Rule = Callable[[str, str], list[str]]
 LAYERS = [
     ["errors"],
     ["types"],
+    ["notation"],
     ["clock"],
     ["sketch"],
     ["privacy"],
@@ -31,7 +32,7 @@ LAYERS = [
     ["settings"],
     ["credentials", "config_check"],
     ["config"],
-    ["query"],
+    ["asked", "query"],
     ["app"],
     ["cli"],
 ]

@@ -22,6 +22,9 @@ from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from sfm_stream.notation import key_text
 
 HERE = Path(__file__).resolve().parent
 NEW_YORK = ZoneInfo("America/New_York")
@@ -98,18 +101,19 @@ def table(field: str, grain: str, rows: list[dict], truth: dict) -> Table:
     result = Table(title=f"Distinct aircraft by {field} and {grain}", box=None, title_justify="left", pad_edge=False)
     for name in (field, "from (New York)", "to"):
         result.add_column(name)
-    for name in ("estimate", "95 % interval", "epsilon", "true count"):
+    for name in ("estimate", "95 % interval", "epsilon", "true count", "status"):
         result.add_column(name, justify="right")
     for row in rows:
         start, end = span(row)
         high = "inf" if row["high"] is None else f"{row['high']:.0f}"
         result.add_row(
-            row["key"][0],
+            Text(key_text(row["key"])),
             *(f"{moment.astimezone(NEW_YORK):%Y-%m-%d %H:%M}" for moment in (start, end)),
             f"{row['estimate']:.0f}",
             f"{row['low']:.0f} .. {high}",
             f"{row['epsilon']:.0f}",
             str(truth.get((row["key"][0], start, end), 0)),
+            row["status"],
         )
     return result
 

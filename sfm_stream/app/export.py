@@ -10,12 +10,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sfm_stream.app.notation import finite, key_json
 from sfm_stream.app.table_file import Kind, TableRow
+from sfm_stream.asked import LeftOut, newest_rollups, releases
+from sfm_stream.notation import finite, key_json
+from sfm_stream.pipeline.coverage import Absence, rollup_estimate
 from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.query import LeftOut, newest_rollups, releases
 from sfm_stream.sketch import presto
 from sfm_stream.sketch.codec import Release, RollupRecord
+from sfm_stream.sketch.estimate import Estimate, Status, estimate
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.keys import decode_key
 from sfm_stream.sketch.sfm import GRID, SfmSketch
@@ -55,11 +57,17 @@ COLUMNS: dict[str, Kind] = {
 
 @dataclass(slots=True)
 class Exported:
-    """What went into a table. without_sketch: rows of pure noise. hashes: names of the item hashes of all rows."""
+    """What went into a table.
+
+    without_sketch: rows of pure noise. lower_bounds: roll-ups with windows that nobody knows to be empty. hashes: names
+    of the item hashes of all rows. keys: canonical ones in it.
+    """
 
     rows: int = 0
     without_sketch: int = 0
+    lower_bounds: int = 0
     hashes: set[str] = field(default_factory=set)
+    keys: set[bytes] = field(default_factory=set)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @property
@@ -69,7 +77,13 @@ class Exported:
 
 
 def exported_rows(
-    reader: TopicReader, topic: str, pipeline: str, span: Window | None, keys: set[bytes] | None, report: Exported
+    reader: TopicReader,
+    topic: str,
+    pipeline: str,
+    span: Window | None,
+    keys: set[bytes] | None,
+    report: Exported,
+    absence: Absence,
 ) -> Iterator[TableRow]:
     """A row for each release, or for the newest revision of each roll-up, inside the span; the report grows with them.
 
@@ -81,8 +95,10 @@ def exported_rows(
         else releases(reader, pipeline, span, keys, report.left_out)
     )
     for record in records:
-        row = _release_row(record) if isinstance(record, Release) else _rollup_row(record)
+        row = _release_row(record) if isinstance(record, Release) else _rollup_row(record, absence)
         report.rows += 1
+        report.lower_bounds += row["status"] == Status.LOWER_BOUND
+        report.keys.add(record.key)
         report.without_sketch += row["sketch"] is None
         report.hashes.add(str(row["hash"]))
         yield row
@@ -99,15 +115,12 @@ def _release_row(release: Release) -> TableRow:
         "complete": True,
         "revision": None,
         "epsilon": epsilon_of(release.sketch.k),
-        "estimate": None,
-        "low": None,
-        "high": None,
-        "status": None,
+        **_figures(estimate(release.sketch)),
         "release_id": release.release_id.hex(),
     }
 
 
-def _rollup_row(record: RollupRecord) -> TableRow:
+def _rollup_row(record: RollupRecord, absence: Absence) -> TableRow:
     return {
         **_common(record, record.merged),
         "grain": record.grain,
@@ -118,12 +131,13 @@ def _rollup_row(record: RollupRecord) -> TableRow:
         "complete": record.complete,
         "revision": record.revision,
         "epsilon": record.released * epsilon_of(record.tally.k),
-        "estimate": record.value,
-        "low": record.low,
-        "high": finite(record.high),
-        "status": record.status,
+        **_figures(rollup_estimate(record, absence)),
         "release_id": None,
     }
+
+
+def _figures(found: Estimate) -> TableRow:
+    return {"estimate": found.value, "low": found.low, "high": finite(found.high), "status": str(found.status)}
 
 
 def _common(record: Release | RollupRecord, sketch: SfmSketch) -> TableRow:

@@ -133,7 +133,7 @@ def monitoring(config: Config, operator: str | None, *, public: bool = False) ->
     """
     settings, kafka = config.settings.metrics, config.kafka
     address = settings.operator if operator is None else operator
-    shown = PublicMetrics(settings.max_public_keys) if public and settings.public else None
+    shown = PublicMetrics(settings.max_public_keys, config.absence) if public and settings.public else None
     # A turn may wait for a transaction, for its outcome and for the ledger, each longer than one transaction may last.
     monitor = Monitor(kafka.topic, STALL_S + 6 * kafka.transaction_timeout / 1000, shown)
     with ExitStack() as open_now:

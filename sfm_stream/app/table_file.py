@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
-from sfm_stream.app.notation import instant
 from sfm_stream.errors import UsageError
+from sfm_stream.notation import instant
 
 Kind: TypeAlias = Literal["text", "int32", "int64", "float64", "bool", "time", "bytes"]
 """Of a column. A time is given in milliseconds since 1970 UTC."""

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from sfm_stream.app.notation import instant
 from sfm_stream.app.sample import Sample, file_batches, sample
 from sfm_stream.cli.config import describe
 from sfm_stream.cli.output import console, echo_json
 from sfm_stream.config import STDIN, Config, load_config
+from sfm_stream.notation import instant
 from sfm_stream.types import Reason
 
 SHOWN = 10

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sfm_stream.app.published import published
 from sfm_stream.cli.output import console, echo_json, row_json, rows_table
-from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span
-from sfm_stream.config import load_config
-from sfm_stream.query import range_rows, rollup_rows, window_rows
+from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span, require_found
+from sfm_stream.config import Config, load_config
+from sfm_stream.notation import visible
+from sfm_stream.query import Row, range_rows, rollup_rows, window_rows
+from sfm_stream.sketch.keys import encode_key
+from sfm_stream.transport.base import TopicReader
+from sfm_stream.types import ROLLUPS, SKETCHES, Window
 
 
 @click.command()
@@ -27,25 +32,34 @@ from sfm_stream.query import range_rows, rollup_rows, window_rows
 def estimate(
     config: Path, keys: tuple[str, ...], since: str | None, until: str | None, by: str | None, as_json: bool
 ) -> None:
-    """Distinct counts with 95 % intervals from the output of CONFIG. Asking costs no privacy, however often."""
+    """Distinct counts with 95 % intervals from the output of CONFIG. Asking costs no privacy, however often.
+
+    Times are those of rollup.zone, as they are shown. Exit code 9 where nothing that is published is an answer.
+    """
     settings = load_config(config)
-    span = asked_span(since, until)
     grain = by or ("range" if since and until else "day")
     if grain == "range" and not (since and until):
         raise click.UsageError("--by range needs --from and --to")
-    wanted = asked_keys(settings, keys)
-    pipeline = settings.settings.pipeline.id
+    span = asked_span(settings, since, until, "window" if grain == "range" else grain)
     with published(settings) as reader:
-        if grain == "range":
-            rows = list(range_rows(reader, pipeline, span, wanted))
-        elif grain == "window":
-            rows = list(window_rows(reader, pipeline, span, wanted))
-        else:
-            rows = list(rollup_rows(reader, pipeline, grain, span, wanted))
+        rows = _rows(reader, settings, grain, span, asked_keys(settings, keys))
+        topic = SKETCHES if grain in ("range", "window") else ROLLUPS
+        found = {encode_key(row.key) for row in rows}
+        missing = require_found(reader, settings, topic, grain, keys, found, span)
     if as_json:
         for row in rows:
             echo_json(row_json(row))
-    elif rows:
-        console().print(rows_table(rows, settings.settings.rollup.zone))
     else:
-        click.echo("nothing is published for this question", err=True)
+        screen = console()
+        screen.print(rows_table(rows, settings.calendar.zone, screen.width))
+    for line in missing:
+        click.echo(visible(line), err=True)
+
+
+def _rows(reader: TopicReader, config: Config, grain: str, span: Window, wanted: set[bytes] | None) -> Sequence[Row]:
+    pipeline = config.settings.pipeline.id
+    if grain == "range":
+        return list(range_rows(reader, pipeline, span, wanted, config.absence))
+    if grain == "window":
+        return list(window_rows(reader, pipeline, span, wanted))
+    return list(rollup_rows(reader, pipeline, grain, span, wanted, config.absence))

@@ -16,9 +16,10 @@ from sfm_stream.app.published import published
 from sfm_stream.app.runner import Stop
 from sfm_stream.app.table_file import CsvTable, ParquetTable, Table, TableRow, new_file
 from sfm_stream.cli.output import echo_json
-from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span
+from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span, require_found
 from sfm_stream.config import load_config
 from sfm_stream.errors import ConflictError
+from sfm_stream.notation import visible
 from sfm_stream.types import ROLLUPS, SKETCHES
 
 STDOUT = Path("-")
@@ -71,15 +72,25 @@ def export(
     Costs no privacy, however often. The file gets its name once it is whole.
     """
     settings = load_config(config)
-    span, wanted, report = asked_span(since, until), asked_keys(settings, keys), Exported()
+    span = asked_span(settings, since, until, "window" if topic == SKETCHES else settings.calendar.base)
+    wanted, report, missing = asked_keys(settings, keys), Exported(), list[str]()
     with Stop().listening() as stopping, published(settings) as reader, _progress() as progress:
-        rows = exported_rows(reader, topic, settings.settings.pipeline.id, span, wanted, report)
-        _write(out, force, _until_stopped(rows, stopping, report, progress))
+        rows = exported_rows(reader, topic, settings.settings.pipeline.id, span, wanted, report, settings.absence)
+        rows = _until_stopped(rows, stopping, report, progress)
+
+        def answers() -> Iterator[TableRow]:
+            yield from rows
+            # Here, so that no table without a row gets its name.
+            missing.extend(require_found(reader, settings, topic, None, keys, report.keys, span))
+
+        _write(out, force, answers())
     if as_json:
         echo_json(_as_json(report, topic, out), err=out == STDOUT)
     else:
         _say(report, out)
     _warn(report)
+    for line in missing:
+        click.echo(visible(line), err=True)
     if conflicts := sorted(report.left_out.conflicts):
         raise ConflictError(
             f"{len(conflicts)} releases have a second, different payload: a privacy incident. Only the first of each "
@@ -138,6 +149,7 @@ def _as_json(report: Exported, topic: str, out: Path) -> dict[str, object]:
         "duplicates": report.left_out.duplicates,
         "replaced": report.left_out.replaced,
         "without_sketch": report.without_sketch,
+        "lower_bounds": report.lower_bounds,
         "hashes": sorted(report.hashes),
         "conflicts": len(report.left_out.conflicts),
     }
@@ -145,10 +157,11 @@ def _as_json(report: Exported, topic: str, out: Path) -> dict[str, object]:
 
 def _say(report: Exported, out: Path) -> None:
     to_stderr = out == STDOUT
-    click.echo(f"wrote {report.rows:,} rows" + ("" if to_stderr else f" into {out}"), err=to_stderr)
+    click.echo(f"wrote {report.rows:,} rows" + ("" if to_stderr else f" into {visible(str(out))}"), err=to_stderr)
     for count, what in (
         (report.left_out.duplicates, "identical copies left out"),
         (report.left_out.replaced, "older revisions left out"),
+        (report.lower_bounds, "lower bounds: windows are missing from them, withheld or not counted"),
         (report.without_sketch, "rows without a sketch: they are pure noise, which Presto's format has no place for"),
     ):
         if count:
@@ -156,8 +169,6 @@ def _say(report: Exported, out: Path) -> None:
 
 
 def _warn(report: Exported) -> None:
-    if not report.rows:
-        click.echo("nothing is published for this question", err=True)
     if foreign := report.foreign_hashes:
         click.echo(
             f"warning: sketches under the hash {', '.join(foreign)} count in Presto and merge with one another, but "

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import click
 from rich.table import Table
+from rich.text import Text
 
-from sfm_stream.app.notation import instant, key_json
-from sfm_stream.app.published import published
-from sfm_stream.cli.output import WIDE, console, echo_json, key_text
+from sfm_stream.app.published import published, published_file
+from sfm_stream.asked import decoded
+from sfm_stream.cli.output import WIDE, console, echo_json
 from sfm_stream.config import load_config
+from sfm_stream.notation import finite, instant, key_json, key_text
 from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.sketch.codec import CloseMarker, Release, WireRecord, decode
+from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
 from sfm_stream.sketch.keys import decode_key
 from sfm_stream.transport.base import TopicReader
-from sfm_stream.transport.sqlite import SqliteLog
 from sfm_stream.types import ROLLUPS, SKETCHES
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -43,7 +44,7 @@ def inspect(source: Path, topic: str, pipeline: str | None, offset: int, limit: 
         if as_json:
             echo_json({"offset": at, **_as_json(record)})
         else:
-            table.add_row(str(at), *_cells(record))
+            table.add_row(*(Text(cell) for cell in (str(at), *_cells(record))))
     if not as_json:
         console().print(table, width=max(WIDE, console().width))
 
@@ -56,18 +57,15 @@ def _records(source: Path, topic: str, pipeline: str | None, offset: int) -> Ite
     with source.open("rb") as head:
         is_log = head.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
     if not is_log:
-        yield 0, decode(source.read_bytes())
+        yield 0, decode_at(str(source), source.read_bytes())
         return
-    reader = SqliteLog.open_reader(str(source))
-    try:
+    with published_file(source) as reader:
         yield from _decoded(reader, topic, pipeline, offset)
-    finally:
-        reader.close()
 
 
 def _decoded(reader: TopicReader, topic: str, pipeline: str | None, offset: int) -> Iterator[tuple[int, WireRecord]]:
     for stored in reader.read(topic, offset=offset):
-        record = decode(stored.value)
+        record = decoded(topic, stored)
         if pipeline is None or record.pipeline == pipeline:
             yield stored.offset, record
 
@@ -83,12 +81,20 @@ def _cells(record: WireRecord) -> tuple[str, ...]:
             f"{record.sketch.shape} epsilon {epsilon_of(record.sketch.k):.6g}, ones {int(record.sketch.ones().sum())}"
         )
         return "release", name, key, *times, content
-    content = f"{record.released} of {record.windows} windows, estimate {record.value:.6g}, revision {record.revision}"
+    silent = max(0, record.decided - record.released)
+    content = (
+        f"{record.released} of {record.windows} windows"
+        + (f" ({silent} empty or withheld)" if silent else "")
+        + f", estimate {record.value:.6g}, revision {record.revision}"
+    )
     return record.grain, name, key, *times, content + ("" if record.complete else ", not complete")
 
 
 def _as_json(record: WireRecord) -> dict[str, object]:
-    """Every field of a record. The epsilon is printed of releases only: of a merge it would be no privacy parameter."""
+    """Every field of a record. The epsilon is printed of releases only: of a merge it would be no privacy parameter.
+
+    estimate, low, high and status of a roll-up are those of the windows that have a release, as they are published.
+    """
     common = {
         "pipeline": record.pipeline,
         "epoch": record.epoch,
@@ -123,11 +129,14 @@ def _as_json(record: WireRecord) -> dict[str, object]:
             "hash": sketch.hash,
             "bits": base64.b64encode(sketch.bits).decode(),
         }
+    return {"kind": record.grain, **common, **_rollup_json(record)}
+
+
+def _rollup_json(record: RollupRecord) -> dict[str, object]:
     return {
-        "kind": record.grain,
-        **common,
         "zone": record.zone,
         "released": record.released,
+        "decided": record.decided,
         "windows": record.windows,
         "complete": record.complete,
         "revision": record.revision,
@@ -139,5 +148,9 @@ def _as_json(record: WireRecord) -> dict[str, object]:
         "merged_k": record.merged.k,
         "merged": base64.b64encode(record.merged.bits).decode(),
         "estimate": record.value,
+        "standard_error": finite(record.standard_error),
+        "low": record.low,
+        "high": finite(record.high),
+        "confidence": record.confidence,
         "status": record.status,
     }

@@ -15,6 +15,7 @@ from sfm_stream.cli.inspect import inspect
 from sfm_stream.cli.run import run
 from sfm_stream.cli.workers import ingest, publish, repartition, rollup
 from sfm_stream.errors import ConfigError, SfmStreamError
+from sfm_stream.notation import visible
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,8 +25,8 @@ def cli() -> None:
 
     Exit codes: 0 done; 1 an error; 2 wrong usage; 3 the configuration must not run; 4 state, input and configuration
     do not fit together, or a limit is reached: nothing more was published; 5 no entropy; 6 a second payload for a
-    known release: a privacy incident; 7 the cluster is away or refuses this client; 130, 143
-    stopped by a signal, nothing lost.
+    known release: a privacy incident; 7 the cluster is away or refuses this client; 9 nothing that is published answers
+    the question; 130, 143 stopped by a signal, nothing lost.
     """
 
 
@@ -40,15 +41,24 @@ def main() -> None:
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
-        error.show()
+        _say(error)
         code = error.exit_code
     except SfmStreamError as error:
         problems = error.problems if isinstance(error, ConfigError) else (str(error),)
         for problem in problems:
-            click.echo(f"error: {problem}", err=True)
+            click.echo(f"error: {visible(problem)}", err=True)
         code = error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone; Python would complain about it once more on the way out.
         sys.stderr.close()
         code = 141
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(error: click.ClickException) -> None:
+    """As click says it, and nothing in it hides: an argument may come from data too."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        click.echo(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n", err=True)
+    said = "\n".join(map(visible, error.format_message().splitlines()))
+    click.echo(f"Error: {said}", err=True)

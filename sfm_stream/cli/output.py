@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from zoneinfo import ZoneInfo
+from collections.abc import Sequence
 
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from sfm_stream.app.notation import finite, instant, key_json
+from sfm_stream.notation import finite, instant, key_json, key_text, local
 from sfm_stream.query import Row
-from sfm_stream.types import KeyPart
 
 WIDE = 160
 """Columns of a table that does not go to a terminal."""
+ROOMY = 110
+"""From so many columns on a row shows its epsilon and its end too."""
 
 
 def console() -> Console:
@@ -29,11 +29,6 @@ def console() -> Console:
 def echo_json(value: object, err: bool = False) -> None:
     """One JSON document on one line, on standard output or standard error."""
     click.echo(json.dumps(value, allow_nan=False), err=err)
-
-
-def key_text(key: Sequence[KeyPart]) -> str:
-    """A published key for people: fields joined by " / ", all of them "(all)" where there is none."""
-    return " / ".join(part.hex() if isinstance(part, bytes) else str(part) for part in key) or "(all)"
 
 
 def row_json(row: Row) -> dict[str, object]:
@@ -58,30 +53,33 @@ def row_json(row: Row) -> dict[str, object]:
     }
 
 
-def rows_table(rows: Iterable[Row], zone: str) -> Table:
-    """A table for people, times in the zone of the roll-up."""
-    table = Table("key", f"from ({zone})", "to", box=None, pad_edge=False, header_style="bold")
-    for name in ("estimate", "95 % interval", "epsilon", "windows"):
-        table.add_column(name, justify="right")
-    table.add_column("status")
+def rows_table(rows: Sequence[Row], zone: str, width: int) -> Table:
+    """A table for people, times in the zone of the roll-up. In less than ROOMY columns a row has what fits into 80."""
+    is_roomy, is_one_span = width >= ROOMY, len({row.window for row in rows}) == 1
+    title = f"{local(rows[0].window.start_ms, zone)} to {local(rows[0].window.end_ms, zone)} ({zone})"
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title_style="bold")
+    table.title = Text(title) if is_one_span and not is_roomy else None
+    table.add_column("key", overflow="fold", min_width=8)
+    columns = [("from", f"from ({zone})")] * (is_roomy or not is_one_span) + [("to", "to")] * is_roomy
+    for _, head in columns:
+        table.add_column(Text(head), overflow="fold", min_width=10)
+    for name in ("estimate", "95 % interval", *(["epsilon"] if is_roomy else []), "windows"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("status", overflow="fold", min_width=11)
     for row in rows:
         found = row.estimate
-        table.add_row(
+        times = {"from": local(row.window.start_ms, zone), "to": local(row.window.end_ms, zone)}
+        cells = [
             key_text(row.key),
-            local(row.window.start_ms, zone),
-            local(row.window.end_ms, zone),
+            *(times[name] for name, _ in columns),
             amount(found.value),
-            f"{amount(found.low)} .. {amount(found.high)}",
-            f"{row.epsilon:.4g}",
+            f"{amount(found.low)}..{amount(found.high)}",
+            *([f"{row.epsilon:.4g}"] if is_roomy else []),
             f"{row.released} of {row.windows}",
-            str(found.status) + ("" if row.complete else ", not complete"),
-        )
+            str(found.status) + ("" if row.complete else ", not complete" if is_roomy else ", open"),
+        ]
+        table.add_row(*(Text(cell) for cell in cells))
     return table
-
-
-def local(time_ms: int, zone: str) -> str:
-    """A time of day for tables."""
-    return datetime.fromtimestamp(time_ms / 1000, ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M")
 
 
 def amount(value: float) -> str:

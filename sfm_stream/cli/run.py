@@ -10,12 +10,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sfm_stream.app.notation import instant
 from sfm_stream.app.runner import RunReport, Stop, run_to_end
 from sfm_stream.app.wiring import embedded
 from sfm_stream.cli.output import echo_json
 from sfm_stream.config import load_config
 from sfm_stream.errors import ConflictError
+from sfm_stream.notation import instant, visible
 from sfm_stream.transport.lines import LineInput
 
 
@@ -75,7 +75,7 @@ def _say(report: RunReport, output: Path) -> None:
     for reason, count in sorted(ingest.dropped.items()):
         if count:
             click.echo(f"  {reason.name.lower()}: {count:,}")
-    click.echo(f"published {ingest.releases:,} releases and {report.rollups:,} roll-ups into {output}")
+    click.echo(f"published {ingest.releases:,} releases and {report.rollups:,} roll-ups into {visible(str(output))}")
     if ingest.closed_through_ms is not None:
         click.echo(f"windows are closed up to {instant(ingest.closed_through_ms)}")
     if ingest.open_windows:

@@ -30,7 +30,7 @@ from sfm_stream.pipeline.rollup_state import (
 )
 from sfm_stream.pipeline.spans import LONGEST_DAY_MS, Calendar
 from sfm_stream.pipeline.sums import Epoch, EpochHead, Outcome, Span
-from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode, encode
+from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode_at, encode
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import ROLLUPS, Commit, Record, Step
 
@@ -107,7 +107,7 @@ class Rollup:
             epoch.from_ms, epoch.through_ms, epoch.cursor = saved.from_ms, saved.through_ms, saved.cursor
         self._position, self._committed = commit.offset, state
         for payload in history:
-            record = decode(payload)
+            record = decode_at("roll-up topic", payload)
             if isinstance(record, RollupRecord) and self._is_mine(record) and record.epoch in self._epochs:
                 self._epochs[record.epoch].recall(record)
         return commit.offset
@@ -139,7 +139,7 @@ class Rollup:
         belong to its epoch, StateError where a close marker is missing. A second payload for a known release is
         refused, counted and kept out.
         """
-        record = decode(payload)
+        record = decode_at(f"sketch topic, partition {self._partition}, offset {offset}", payload)
         if isinstance(record, RollupRecord):
             raise StateError(f"sketch topic, offset {offset}: a roll-up record where a release is expected")
         if self._is_mine(record):

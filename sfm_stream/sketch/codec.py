@@ -62,6 +62,7 @@ __all__ = [
     "RollupRecord",
     "WireRecord",
     "decode",
+    "decode_at",
     "decode_marker",
     "decode_release",
     "decode_rollup",
@@ -94,6 +95,9 @@ LAYOUTS: dict[int, Layout] = {
 }
 """The fields of each kind, in wire order."""
 
+_ANOTHER = "another release of sfm-stream wrote the record: use that one, or a newer one. Nothing was changed"
+_DAMAGED = "the record is not as it was written: restore it from a copy. Nothing was changed"
+
 _R = TypeVar("_R", Release, CloseMarker, RollupRecord)
 
 
@@ -119,6 +123,15 @@ def decode(data: bytes) -> WireRecord:
     record = _BUILDERS[kind](values)
     require_canonical(LAYOUTS[kind], _written(record), data)
     return record
+
+
+def decode_at(place: str, data: bytes) -> WireRecord:
+    """As `decode`; the error names this place, such as a topic and an offset, and what may be done."""
+    try:
+        return decode(data)
+    except FormatError as error:
+        remedy = _ANOTHER if error.field == "version" else _DAMAGED
+        raise FormatError(error.field, f"{error.problem}; {remedy}", place) from None
 
 
 def decode_release(data: bytes) -> Release:

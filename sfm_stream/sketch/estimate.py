@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sfm_stream.errors import UsageError
 from sfm_stream.sketch import union
+from sfm_stream.sketch.bitmap import RawBitmap
 from sfm_stream.sketch.intervals import normal_limits
 from sfm_stream.sketch.likelihood import Channel, maximise
 from sfm_stream.sketch.mechanism import Mechanism
@@ -37,6 +38,11 @@ class Status(StrEnum):
     """The data are compatible with any larger number: `low` is all they say, `high` is infinite."""
     UNINFORMATIVE = "uninformative"
     """The noise left no bound: the interval is 0 to infinity, `standard_error` infinite, `value` only a guess."""
+    LOWER_BOUND = "lower_bound"
+    """Part of what was asked for is not in the data: `value` is of the rest, `low` holds for all, `high` is infinite.
+
+    Said of unions with missing windows (pipeline/coverage.py), never of a sketch or a tally itself.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +67,11 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
     """The number of distinct items in a private sketch or bitmap, or in the union of the windows of a tally.
 
     A pure function of the level histogram: the order of cells and releases does not matter. confidence: 0.68 .. 0.999,
-    else UsageError.
+    else UsageError, as for a raw sketch.
     """
     require_confidence(confidence)
+    if isinstance(source, RawBitmap):
+        raise UsageError("estimate: a raw sketch is secret and has no public estimate: flip it first (sfm_stream.flip)")
     if isinstance(source, NoisyBitmap):
         return _of_bitmap(source, confidence)
     if 2 * source.k >= GRID:
@@ -108,6 +116,13 @@ def _of_bitmap(source: NoisyBitmap, confidence: float) -> Estimate:
     return _judged(Inverted(*(value / throws for value in values)), confidence)
 
 
+def lower_bound(found: Estimate) -> Estimate:
+    """An estimate of a part, as one of the whole: no upper end, and a status that says so where it had one."""
+    if math.isinf(found.high):  # saturated or uninformative: it never claimed one
+        return found
+    return replace(found, high=math.inf, status=Status.LOWER_BOUND)
+
+
 def sum_disjoint(estimates: Iterable[Estimate]) -> Estimate:
     """The number of items in parts that have none in common: unclamped values add, standard errors in squares.
 
@@ -124,6 +139,9 @@ def sum_disjoint(estimates: Iterable[Estimate]) -> Estimate:
     if any(part.status is Status.UNINFORMATIVE for part in parts):
         return _judged(Inverted(value, total, math.inf, 0.0, math.inf), confidence)
     low, high = normal_limits(total, error, confidence)
+    if any(part.status is Status.LOWER_BOUND for part in parts):
+        low = min(math.fsum(part.low for part in parts), value)
+        return Estimate(value, error, low, math.inf, Status.LOWER_BOUND, confidence, total)
     if any(part.status is Status.SATURATED for part in parts):
         # Each lower limit holds on its own with room to spare; their sum is no exact limit, but a modest one.
         low, high = min(math.fsum(part.low for part in parts), value), math.inf

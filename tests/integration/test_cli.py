@@ -71,7 +71,7 @@ def test_estimate_by_every_grain_and_for_one_key(app):
 def test_estimate_of_nothing_says_so(app):
     command("run", app)
     done = command("estimate", app, "--key", "nobody")
-    assert done.returncode == 0 and "nothing is published" in done.stderr
+    assert done.returncode == 9 and "nothing is published" in done.stderr
 
 
 def test_inspect_decodes_releases_markers_and_rollups(app, tmp_path):

@@ -27,6 +27,7 @@ from support.embedded_runs import (
     MINUTE_MS,
     START_MS,
     command,
+    here,
     releases,
     rollups,
     run_here,
@@ -35,11 +36,11 @@ from support.embedded_runs import (
 )
 from support.rollup_runs import release
 
-from sfm_stream.cli.main import main
+from sfm_stream.asked import LeftOut, newest_rollups
 from sfm_stream.cli.question import asked_keys
 from sfm_stream.config import load_config
-from sfm_stream.query import LeftOut, newest_rollups
 from sfm_stream.sketch.codec import encode
+from sfm_stream.sketch.estimate import estimate
 from sfm_stream.sketch.keys import encode_key
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.transport.sqlite import SqliteLog
@@ -79,21 +80,6 @@ def app(made, tmp_path):
     """The same in a folder of this test's own."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path / "app.toml"
-
-
-def here(*arguments):
-    """The whole command in this process, which has loaded it: what it would print, and the code it would end with."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["sfm-stream", *map(str, arguments)])
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out.flush()
-        err.flush()
-    said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))
-    return subprocess.CompletedProcess(arguments, ended.value.code, said, complained)
 
 
 def publish(app, topic, *payloads):
@@ -137,6 +123,20 @@ def csv_rows(content: bytes) -> list[dict[str, object]]:
     return rows
 
 
+def figures(record):
+    """Of a release its estimate; of a roll-up what is published, a lower bound where windows were not decided."""
+    if not hasattr(record, "merged"):
+        found = estimate(record.sketch)
+        return {"estimate": found.value, "low": found.low, "high": found.high, "status": str(found.status)}
+    whole = record.decided == record.windows
+    return {
+        "estimate": record.value,
+        "low": record.low,
+        "high": record.high if whole and np.isfinite(record.high) else None,
+        "status": record.status if whole or np.isinf(record.high) else "lower_bound",
+    }
+
+
 def check_row(row, record):
     """One row says what its record says, and its blob holds the same cells under the same noise."""
     is_release = not hasattr(record, "merged")
@@ -160,10 +160,7 @@ def check_row(row, record):
         "hash": sketch.hash,
         "buckets": sketch.shape.buckets,
         "levels": sketch.shape.levels,
-        "estimate": None if is_release else record.value,
-        "low": None if is_release else record.low,
-        "high": None if is_release or np.isinf(record.high) else record.high,
-        "status": None if is_release else record.status,
+        **figures(record),
         "release_id": record.release_id.hex() if is_release else None,
     }
     assert {name: row[name] for name in expected} == expected
@@ -213,6 +210,7 @@ def test_every_rollup_is_a_row_with_its_merged_sketch(app, out):
         "duplicates": 0,
         "replaced": 0,
         "without_sketch": 0,
+        "lower_bounds": 3,
         "hashes": ["xxh64"],
         "conflicts": 0,
     }
@@ -284,8 +282,9 @@ def documents(done):
         (["--key", "p1", "--key", "p2"], 16),
         (["--from", "2026-01-01T01:00"], 12),
         (["--to", "2026-01-01T02:00:00+01:00"], 12),
-        (["--from", "2026-01-01T00:15", "--to", "2026-01-01T00:59", "--key", "p0"], 2),
-        (["--key", "nobody"], 0),
+        (["--from", "2026-01-01T00:15", "--to", "2026-01-01 01:00", "--key", "p0"], 3),
+        (["--key", '"p1"'], 8),
+        (["--key", '["p1"]'], 8),
         ([], 24),
     ],
 )
@@ -299,7 +298,32 @@ def test_the_question_means_what_it_means_to_estimate(app, question, count):
     rows, done = export(app, *question)
     assert len(rows) == count
     assert places([row | {"key": json.loads(row["key"])} for row in rows], "window_start") == places(asked, "from")
-    assert done.stderr == ("" if count else "nothing is published for this question\n")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("topic", ["sketches", "rollups"])
+def test_of_a_question_without_an_answer_no_table_is_made(app, topic):
+    done = here("export", app, "--topic", topic, "--key", "nobody", "--out", app.parent / "out.csv")
+    assert (done.returncode, done.stdout) == (9, "")
+    assert done.stderr == (
+        "error: --key nobody: nothing is published for this key; there are 3 others, such as p0, p1, p2\n"
+    )
+    assert not (app.parent / "out.csv").exists() and not list(app.parent.glob(".*"))
+    rows, done = export(app, "--topic", topic, "--key", "p1", "--key", "nobody")
+    assert rows and done.stderr.startswith("--key nobody: nothing is published for this key")
+
+
+@pytest.mark.parametrize("topic", ["sketches", "rollups"])
+def test_a_span_that_cuts_what_it_asks_for_is_refused(app, topic):
+    question = ("--from", "2026-01-01 00:31", "--to", "2026-01-01 01:29")
+    done = here("export", app, "--topic", topic, *question, "--out", app.parent / "out.csv")
+    nearest = {
+        "sketches": '--from "2026-01-01 00:30" --to "2026-01-01 01:30", or --from "2026-01-01 00:45"'
+        ' --to "2026-01-01 01:15"',
+        "rollups": '--from "2026-01-01 00:00" --to "2026-01-01 02:00"',
+    }
+    assert done.returncode == 2 and f"Ask for {nearest[topic]}\n" in done.stderr
+    assert not (app.parent / "out.csv").exists()
 
 
 def test_the_question_applies_to_rollups_too(app):
@@ -482,7 +506,6 @@ def slowly(self, *a, **k):
             time.sleep(0.2)
         yield record
 LogReader.read = slowly
-from sfm_stream.cli.main import main
 main()
 """
 """The command with an input that takes its time after ten records."""

@@ -174,8 +174,11 @@ def test_check_says_which_topics_are_still_missing(run):
 
 def test_estimate_before_anything_is_published_says_so(run):
     found = Command("estimate", str(run.config()), "--by", "window")
-    assert (found.code, found.out) == (0, "")
-    assert found.err == "nothing is published for this question\n"
+    assert (found.code, found.out) == (9, "")
+    assert (
+        found.error
+        == f"error: pipeline {run.id} has published nothing yet: no window of it is closed, or every key was withheld"
+    )
 
 
 @pytest.mark.parametrize("command", ["ingest", "publish", "rollup"])

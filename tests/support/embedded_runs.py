@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -9,10 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from sfm_stream.app.runner import RunReport, Stop, run_to_end
 from sfm_stream.app.wiring import embedded
+from sfm_stream.cli.main import main
 from sfm_stream.config import load_config
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode
@@ -107,6 +110,21 @@ def command(*arguments: str | Path, **options: object) -> subprocess.CompletedPr
     """Run the `sfm-stream` command in a process of its own."""
     call = [sys.executable, "-m", "sfm_stream.cli", *map(str, arguments)]
     return subprocess.run(call, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
+
+
+def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The whole command in this process, which has loaded it: what it would print, and the code it would end with."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["sfm-stream", *map(str, arguments)])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out.flush()
+        err.flush()
+    said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(arguments, ended.value.code, said, complained)
 
 
 def releases(output: Path) -> list[Release]:

@@ -12,6 +12,7 @@ from support.rollup_runs import DAY_MS, HOUR_MS, PIPELINE, SHAPE, K, at
 from sfm_stream import metrics
 from sfm_stream.errors import UsageError
 from sfm_stream.metrics import DEFINITIONS, OperatorMetrics, PublicMetrics, key_label, page
+from sfm_stream.pipeline.coverage import Absence
 from sfm_stream.sketch.codec import RollupRecord
 from sfm_stream.sketch.keys import encode_key
 from sfm_stream.sketch.sfm import SfmSketch
@@ -19,6 +20,8 @@ from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
 
 T0 = at("2026-01-01")
+PRESENCE = Absence(1)
+"""A key without a release had no event."""
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -67,8 +70,8 @@ def keys(registry, name="sfm_estimate", grain="hour"):
     return {dict(labels)["key"] for labels in series(registry, name) if dict(labels)["grain"] == grain}
 
 
-def shown(*records, max_keys=1000):
-    public = PublicMetrics(max_keys)
+def shown(*records, max_keys=1000, absence=PRESENCE):
+    public = PublicMetrics(max_keys, absence)
     for each in records:
         public.published(each)
     return public
@@ -113,7 +116,7 @@ def tally(releases):
 
 
 def test_before_anything_is_published_nothing_is_said_of_any_key():
-    assert scraped(PublicMetrics(10).registry) == {
+    assert scraped(PublicMetrics(10, Absence(1)).registry) == {
         ("sfm_estimate_keys_left_out", (("grain", "day"),)): 0.0,
         ("sfm_estimate_keys_left_out", (("grain", "hour"),)): 0.0,
     }

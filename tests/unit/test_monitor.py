@@ -19,6 +19,7 @@ from sfm_stream.app.rollup import RollupWorker
 from sfm_stream.config import parse_config
 from sfm_stream.errors import BrokerError, ConfigError, StateError
 from sfm_stream.metrics import DEFINITIONS, PublicMetrics
+from sfm_stream.pipeline.coverage import Absence
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.pipeline.spans import calendar
 from sfm_stream.types import SKETCHES, Assigned, Commit, InputEnd, Record, Revoked, Step
@@ -389,7 +390,7 @@ def hour_of(number, *keys):
 
 
 def test_published_estimates_are_shown_with_what_was_published(clock):
-    public = PublicMetrics(10)
+    public = PublicMetrics(10, Absence(1))
     rollup = rollup_with(public)
     monitor = monitor_of(rollup, public=public)
     rollup.transport.answers = [False, False]

@@ -1,0 +1,56 @@
+"""Published records in memory, made by hand: releases with about as many ones as their items and the noise give."""
+
+from __future__ import annotations
+
+import numpy as np
+from support.rollup_runs import QUARTER_MS, Run, at, marker, release
+
+from sfm_stream.pipeline.spans import calendar
+from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.sketch.codec import decode
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.types import ROLLUPS, SKETCHES, StoredRecord, Window
+
+T0 = at("2026-01-01")
+K1, K4 = flip_threshold(1), flip_threshold(4)
+SHAPE = SketchShape(64, 8)
+UTC = calendar("UTC", QUARTER_MS, 0, 2030)
+
+
+class Topics:
+    """Published records in memory."""
+
+    def __init__(self, sketches=(), rollups=()):
+        self._records = {SKETCHES: list(sketches), ROLLUPS: list(rollups)}
+
+    def read(self, topic, partition=None, offset=0):
+        for number, payload in enumerate(self._records[topic]):
+            record = decode(payload)
+            if number >= offset and partition in (None, record.partition):
+                yield StoredRecord(number, record.partition, b"", payload, 0)
+
+
+def sketched(number, key="a", items=40, k=K4, shape=SHAPE, **other):
+    """A release of the window of this number, with about as many ones as this many items and the noise give."""
+    rng = np.random.default_rng(number * 100 + items)
+    cells = np.zeros(shape.cells, bool)
+    levels = np.minimum(rng.geometric(0.5, items) - 1, shape.levels - 1)
+    cells[levels * shape.buckets + rng.integers(0, shape.buckets, items)] = True
+    noisy = cells ^ (rng.random(shape.cells) < k / 2**64)
+    bits = "".join("1" if cell else "0" for cell in noisy)
+    return release(T0 + number * QUARTER_MS, key, bits, k=k, shape=shape, **other)
+
+
+def closed(low, high, **other):
+    return marker(T0 + low * QUARTER_MS, T0 + high * QUARTER_MS, **other)
+
+
+def span(low, high):
+    return Window(T0 + low * QUARTER_MS, T0 + high * QUARTER_MS)
+
+
+def rolled(sketches, expire_ms=None):
+    """What the roll-up publishes for these records."""
+    run = Run(UTC, list(sketches))
+    run.finish(expire_ms)
+    return run.history
