@@ -130,14 +130,13 @@ def _member(old: bytes, new: bytes) -> Callable[[bytes, int], bytes]:
 _SPOILED: Final[tuple[Callable[[bytes, int], bytes], ...]] = (
     lambda line, at: line[: len(line) // 2],
     lambda line, at: line[:-1] + b',"user":"u-00000000"}',
-    lambda line, at: line[:-1] + b',"note":NaN}',
-    lambda line, at: line[:-1] + b',"note":"\xff\xfe"}',
+    lambda line, at: b"\xff\xfe" + line,
     lambda line, at: b"\x00\x00\x00\x00\x07" + line,
     lambda line, at: b"[" + line + b"]",
     lambda line, at: b"not json at all",
     _at(lambda at: b"%d" % (at // 1000)),
     _at(lambda at: b"%d000" % at),
-    _at(lambda at: b'"%d"' % at),
+    _at(lambda at: b'"%d ms"' % at),
     _at(lambda at: b"null"),
     _at(lambda at: b"-1"),
     _at(lambda at: b"253402300799999"),
@@ -150,5 +149,7 @@ _SPOILED: Final[tuple[Callable[[bytes, int], bytes], ...]] = (
     _member(b'"user":"', b'"user":{"id":1},"was":"'),
     _member(b'"user":"', b'"user":-9223372036854775809,"was":"'),
     _member(b'"user":"', b'"was":"'),
+    _member(b'"user":"', b'"user":NaN,"was":"'),
+    _member(b'"user":"', b'"user":"\\ud83d'),
 )
 """Ways to spoil a line, given the line without its newline and its event time."""

@@ -71,6 +71,8 @@ def test_bad_lines_are_of_every_kind_and_never_counted() -> None:
         Reason.ITEM_MISSING,
         Reason.ITEM_TYPE,
         Reason.ITEM_RANGE,
+        Reason.ITEM_NOT_FINITE,
+        Reason.ITEM_NOT_UNICODE,
     }
     assert Reason.OK not in seen
 
