@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from sfm_stream.transport.base import InputEvent, Transport
@@ -51,6 +51,10 @@ class MeteredTransport:
         """As the other one."""
         self._transport.seek(partition, offset)
         self._read(partition, offset, offset)
+
+    def hold(self, partitions: Set[int]) -> None:
+        """As the other one."""
+        self._transport.hold(partitions)
 
     def commit(self, step: Step) -> bool:
         """As the other one."""

@@ -6,7 +6,7 @@ of input is the RecordBatch, its unit of output the Step. Everything between is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Protocol, TypeAlias
 
 from sfm_stream.types import (
@@ -36,6 +36,13 @@ class Transport(Protocol):
 
     def seek(self, partition: int, offset: int) -> None:
         """The next batch of an assigned partition starts at this offset."""
+        ...
+
+    def hold(self, partitions: Set[int]) -> None:
+        """These assigned partitions, and no others, bring no batch until a call without them; nothing of them is lost.
+
+        One that is sought or assigned anew is held no longer.
+        """
         ...
 
     def commit(self, step: Step) -> bool:

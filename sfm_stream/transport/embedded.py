@@ -6,7 +6,7 @@ TopicInput. A commit is one transaction of the log, so records and positions are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Protocol
 
 import numpy as np
@@ -102,6 +102,7 @@ class EmbeddedTransport:
         self._log = log
         self._worker = worker
         self._assigned = False
+        self._held: set[int] = set()
 
     @property
     def partitions(self) -> int:
@@ -117,7 +118,7 @@ class EmbeddedTransport:
             return self._assign()
         events: list[InputEvent] = []
         for partition in range(self.partitions):
-            event = self._source.read(partition)
+            event = self._source.read(partition) if partition not in self._held else None
             if event is not None:
                 events.append(event)
         return events
@@ -127,6 +128,11 @@ class EmbeddedTransport:
         if not self._assigned or not 0 <= partition < self.partitions:
             raise UsageError(f"partition {partition} is not assigned, so that nothing can be sought in it")
         self._source.seek(partition, offset)
+        self._held.discard(partition)
+
+    def hold(self, partitions: Set[int]) -> None:
+        """As in the protocol."""
+        self._held = set(partitions)
 
     def commit(self, step: Step) -> bool:
         """As SqliteLog.append: True committed, False not begun; raises StateError where it failed and was undone."""

@@ -12,7 +12,7 @@ from contract.contract import BACKENDS, Backend, KafkaBackend, assign, poll_unti
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.transport.base import Transport
 from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.types import ROLLUPS, SKETCHES, Commit, Record, Step, StoredRecord
+from sfm_stream.types import ROLLUPS, SKETCHES, Commit, InputEnd, Record, Step, StoredRecord
 
 VALUES = [b'{"n": %d}' % n for n in range(40)]
 
@@ -107,6 +107,33 @@ def test_the_end_is_told_again_and_records_that_come_later_are_read(backend: Bac
         assign(transport)
         transport.seek(0, position)
         assert [value for _, value in read_to_end(transport).records] == VALUES[5:9]
+
+
+def test_a_partition_that_is_held_brings_nothing_and_then_goes_on_where_it_was(backend: Backend) -> None:
+    backend.load(VALUES)
+    with opened(backend) as transport:
+        assign(transport)
+        transport.hold({0})
+        for _ in range(5):
+            assert all(isinstance(event, InputEnd) for event in transport.poll())
+        transport.hold(set())
+        assert [value for _, value in read_to_end(transport).records] == VALUES
+    with opened(backend) as transport:
+        begun = poll_until(transport, lambda seen: bool(seen.records))
+        transport.hold({0})
+        for _ in range(5):
+            assert all(isinstance(event, InputEnd) for event in transport.poll())
+        transport.hold({7})  # of a partition that is not assigned nothing comes in any case
+        assert [value for _, value in begun.records + read_to_end(transport).records] == VALUES
+
+
+def test_a_partition_that_is_sought_is_held_no_longer(backend: Backend) -> None:
+    backend.load(VALUES)
+    with opened(backend) as transport:
+        assign(transport)
+        transport.hold({0})
+        transport.seek(0, 0)
+        assert [value for _, value in read_to_end(transport).records] == VALUES
 
 
 def test_an_empty_input_is_assigned_and_ends(backend: Backend) -> None:

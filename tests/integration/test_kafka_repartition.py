@@ -13,9 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kafka import KafkaProducer
 from support.kafka_oracle import judge
-from support.kafka_runs import MINUTE_MS, START_MS, Run, Worker, closed_through, page_views, wait_until, workers
+from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
 from support.kafka_topics import make_topic, produce, read_all, topic_name
+from unit.pipeline.test_hostile_neighbours import ITEMS
+
+from sfm_stream.app.cluster import open_repartition
+from sfm_stream.config import load_config
 
 pytestmark = pytest.mark.kafka
 MINUTES, SOURCES = 20, 4
@@ -138,6 +143,72 @@ def test_two_processes_share_the_copying(kafka, tmp_path):
         for copy in (one, two):
             assert copy.process.poll() is None, copy.said
     require_copy(kafka, copied, rows)
+
+
+def padded(event: Event) -> bytes:
+    return event.value[:-1] + b',"pad":"%b"}' % (b"x" * 4000)
+
+
+def test_a_partition_that_stands_is_waited_for_in_order_within_the_bound(kafka, tmp_path, monkeypatch):
+    """An open transaction holds one of three partitions up; the others are not read on, and nothing overtakes it."""
+    bound = 1 << 20
+    monkeypatch.setattr("sfm_stream.app.repartition._HELD_BYTES", bound)
+    raw = make_topic(kafka, topic_name("raw"), 3)
+    run = Run(kafka, tmp_path)
+    copied = topic_name("copied")
+    events = page_views(4500, MINUTES)
+    rows = [(b"old", padded(event), event.arrival_ms, number % 3) for number, event in enumerate(events)]
+    hostile = [
+        (b"old", item_record(item, f"p{number % 8}"), START_MS + MINUTES * MINUTE_MS + number, number % 2)
+        for number, item in enumerate(item for _, item in ITEMS.values() if len(item) < 2000)
+    ]
+    with KafkaProducer(
+        bootstrap_servers=kafka, acks="all", transactional_id=topic_name("open"), transaction_timeout_ms=600_000
+    ) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        first = (b"old", padded(events[0])[:-1] + b" }", START_MS, 2)
+        producer.send(raw, key=first[0], value=first[1], timestamp_ms=first[2], partition=first[3]).get(60)
+        produce(kafka, raw, rows + hostile)
+        service = open_repartition(load_config(run.config(topic=copied, room=1 << 20)), raw, 3)
+        held: list[set[int]] = []
+        holds = service.transport.hold
+        monkeypatch.setattr(service.transport, "hold", lambda partitions: (held.append(partitions), holds(partitions)))
+        most = 0
+
+        def tick() -> int:
+            nonlocal most
+            service.tick(lambda: False)
+            most = max(most, sum(source.held for source in service.worker._sources.values()))
+            return service.worker.moved
+
+        try:
+            wait_until(lambda: tick() or {0, 1} in held, 300, every_s=0)
+            stood = [service.transport.position(partition) for partition in (0, 1)]
+            for _ in range(20):
+                assert tick() == 0, "nothing is copied that the standing partition may have to come before"
+            assert [service.transport.position(partition) for partition in (0, 1)] == stood, "not read on"
+            assert max(stood) < 1500
+            producer.commit_transaction()
+            wait_until(lambda: tick() == len(rows) + len(hostile) + 1, 300, every_s=0)
+        finally:
+            service.close()
+    # A poll brings two partitions at most 2 MiB each, and as much of the third is in hand later.
+    assert most < bound + 3 * (3 << 20) < sum(len(row[1]) for row in rows)
+    found = read_all(kafka, copied)
+    require_copy(kafka, copied, [(row[3], row[1], row[2]) for row in [first, *rows, *hostile]])
+    stamps: dict[int, list[int]] = {}
+    for partition, _, _, _, stamp, _ in found:
+        stamps.setdefault(partition, []).append(stamp)
+    assert len(stamps) == 3 and all(each == sorted(each) for each in stamps.values())
+    page = {value: f"p{number % 8}" for number, (_, value, _, _) in enumerate(hostile)}
+    placed = [(partition, key, page[value]) for partition, _, key, value, _, _ in found if value in page]
+    assert len(placed) == len(hostile)
+    assert all((partition, key) == (run.partition(its), its.encode()) for partition, key, its in placed)
+
+
+def item_record(item: bytes, page: str) -> bytes:
+    return b'{"user":%b,"at":%d,"page":"%b"}' % (item, START_MS, page.encode())
 
 
 def test_without_it_ingest_stops_and_advises_it(kafka, tmp_path):

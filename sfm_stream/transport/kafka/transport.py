@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -99,9 +99,7 @@ class KafkaTransport:
 
         For after a BrokerAway: it leaves open what is committed, and perhaps what was read.
         """
-        for partition in self._next:
-            if (place := self._place(partition)) in self._consumer.assignment():
-                self._consumer.pause(place)
+        self.hold(set(self._next))
         self._waiting |= set(self._next)
         self._next.clear()
         self._ends.clear()
@@ -140,6 +138,11 @@ class KafkaTransport:
             self._consumer.seek(place, offset)
             self._consumer.resume(place)
         self._next[partition] = offset
+
+    def hold(self, partitions: Set[int]) -> None:
+        """As in the protocol: the client keeps what it has fetched of a paused partition, and fetches no more of it."""
+        for place in self._consumer.assignment() & {self._place(partition) for partition in self._next}:
+            (self._consumer.pause if place.partition in partitions else self._consumer.resume)(place)
 
     def commit(self, step: Step) -> bool:
         """As in the protocol; False also where this worker is no member of the group any more.
