@@ -164,10 +164,14 @@ def _start_ms(config: Config) -> int:
 
 
 def _require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int], start_ms: int) -> None:
-    """Nothing of this epoch is there, nor of any other for windows that it would count: the ledger may be a new one."""
+    """Nothing of this epoch is there, nor of any other for windows that it would count: the ledger may be a new one.
+
+    What is undecided is waited for: it may be released yet.
+    """
     for topic in (names.outbox, names.sketches):
         for partition in partitions:
-            for record in map(decode, (stored.value for stored in log.read(topic, partition))):
+            stored = log.read(topic, partition, patience_s=_PATIENCE_S)
+            for record in map(decode, (each.value for each in stored)):
                 end_ms = record.through_ms if isinstance(record, CloseMarker) else record.window.end_ms
                 if record.epoch == names.epoch:
                     raise StateError(

@@ -12,6 +12,8 @@ from sfm_stream.sketch.codec import RollupRecord, decode_rollup
 from sfm_stream.transport.base import TopicReader, Transport
 from sfm_stream.types import ROLLUPS, Assigned, InputEnd, RecordBatch, Revoked, Step
 
+_PATIENCE_S = 5.0
+
 
 class RollupWorker:
     """Rolls up one pipeline. history: reads what was published before, to rebuild open days.
@@ -90,8 +92,12 @@ class RollupWorker:
         self._transport.seek(event.partition, rollup.restore(event.committed, self._past(rollup, event.partition)))
 
     def _past(self, rollup: Rollup, partition: int) -> Iterator[bytes]:
-        """Published roll-ups that restoring needs; what those are is known once it has begun."""
-        for record in self._history.read(ROLLUPS, partition, since_ms=rollup.recalls_since_ms):
+        """Published roll-ups that restoring needs; what those are is known once it has begun.
+
+        All that was committed: the last transaction may be decided in the log of positions and not yet in this one.
+        """
+        since_ms = rollup.recalls_since_ms
+        for record in self._history.read(ROLLUPS, partition, since_ms=since_ms, patience_s=_PATIENCE_S):
             if rollup.recalls(record.timestamp_ms):
                 yield record.value
 

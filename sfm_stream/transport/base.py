@@ -60,7 +60,16 @@ class TopicReader(Protocol):
     """Committed records of a published topic, in order of offset within each partition."""
 
     def read(
-        self, topic: str, partition: int | None = None, offset: int = 0, since_ms: int = 0
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int = 0,
+        since_ms: int = 0,
+        patience_s: float = 0,
     ) -> Iterator[StoredRecord]:
-        """From `offset` on, of one partition or of all. since_ms: records stamped earlier may be left out."""
+        """From `offset` on, of one partition or of all. since_ms: records stamped earlier may be left out.
+
+        patience_s: more than 0: all that was committed before the call, waiting this long for what is undecided.
+        Without it the last of it may be missing.
+        """
         ...

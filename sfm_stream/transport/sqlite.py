@@ -71,11 +71,17 @@ class LogReader:
             raise
 
     def read(
-        self, topic: str, partition: int | None = None, offset: int = 0, since_ms: int = 0
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int = 0,
+        since_ms: int = 0,
+        patience_s: float = 0,
     ) -> Iterator[StoredRecord]:
         """Records from `offset` on: of one partition ascending, or of all, one partition after the other.
 
-        Records committed while the iterator is in use may be among them. since_ms is no help here: nothing is left out.
+        Records committed while the iterator is in use may be among them. since_ms and patience_s are no help here:
+        nothing is left out, and nothing is undecided.
         """
         for current in self.partitions(topic) if partition is None else (partition,):
             at = offset

@@ -83,7 +83,8 @@ class Side:
         return True
 
     def ends(self) -> dict[str, Any]:
-        return {str(stable): self.log.ends(self.topic, range(PARTITIONS), stable=stable) for stable in (True, False)}
+        found = {str(stable): self.log.ends(self.topic, range(PARTITIONS), stable=stable) for stable in (True, False)}
+        return found | {"log": self.log.log_ends(self.topic, range(PARTITIONS))}
 
     def sees(self) -> dict[str, Any]:
         numbers, place = range(PARTITIONS), TopicPartition(self.topic, 0)

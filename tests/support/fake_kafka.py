@@ -11,7 +11,7 @@ and it claims them again when it comes back, under the real CooperativeStickyAss
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -27,8 +27,10 @@ from support.fake_kafka_consumer import FakeConsumer
 from sfm_stream import clock
 from sfm_stream.transport.kafka import producer
 from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.log_end import Question
 
 T = TypeVar("T")
+DELIVERY_S = 60.0
 
 
 class Host:
@@ -149,9 +151,10 @@ class FakeProducer:
             try:
                 self._require("open")
                 self._add(place, None)
-                self._request(
+                end = self._request(
                     "produce", lambda place=place, sent=records: self._cluster.produce(*self._me, place, sent)
                 )
+                self._await_replicas(place, end)
             except kafka_errors.KafkaError as error:
                 for _, future in mine:
                     future.error = error
@@ -197,6 +200,15 @@ class FakeProducer:
         while not self._request("add", lambda: self._cluster.add_to_transaction(*self._me, place, group)):
             self._host.wait(0.02)
         self._started = True
+
+    def _await_replicas(self, place: Place, end: int) -> None:
+        """acks=all. Raises KafkaTimeoutError, as the client does when nobody answers for so long."""
+        log, until_s = self._cluster.log(place), self._cluster.monotonic_s() + DELIVERY_S
+        while log.high < end:
+            if self._cluster.monotonic_s() > until_s:
+                self._state = "failed"
+                raise kafka_errors.KafkaTimeoutError(f"{place}: not written by all replicas in sync")
+            self._host.wait(0.5)
 
     def _end(self, commit: bool) -> None:
         if self._started:
@@ -264,11 +276,25 @@ class FakeAdmin:
             "list", lambda: {place: self._offset(place, spec, isolation) for place, spec in wanted.items()}
         )
 
+    def ask_log_ends(self, topic: str, partitions: Iterable[int]) -> Question:
+        """Every replica in sync answers at once, or the request fails and nothing is told."""
+        question = Question(topic, partitions)
+        try:
+            ends = self._host.call(
+                "log end", lambda: {number: self._cluster.log((topic, number)).end for number in question.why}
+            )
+        except kafka_errors.KafkaError as error:
+            question.fail(None, list(question.why), error)
+        else:
+            question.told, question.why = ends, {}
+        question.over.set()
+        return question
+
     def close(self) -> None: ...
 
     def _offset(self, place: TopicPartition, spec: int, isolation: IsolationLevel) -> OffsetAndTimestamp:
         log = self._cluster.log(place)
-        end = log.stable if isolation == IsolationLevel.READ_COMMITTED else log.end
+        end = log.stable if isolation == IsolationLevel.READ_COMMITTED else log.high
         if spec == OffsetSpec.LATEST:
             return OffsetAndTimestamp(end, -1, -1)
         if spec == OffsetSpec.EARLIEST:

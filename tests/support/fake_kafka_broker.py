@@ -2,7 +2,8 @@
 
 What it models: control markers, which the coordinator writes one after another once a transaction is decided; the last
 stable offset and what read_committed hides; producer epochs, which initialising and time-outs raise; the time-out of
-transactions. It does not model replication, retention or compaction.
+transactions; a replica that is away and still counts as in sync, so that the high watermark of a log stands. It does
+not model leaders, retention or compaction.
 """
 
 from __future__ import annotations
@@ -50,16 +51,26 @@ class Log:
         self.open: dict[int, int] = {}
         """Producer to the first offset of its open transaction."""
         self.epochs: dict[int, int] = {}
+        self.held: tuple[int, float] | None = None
+        """Where the high watermark stands, and until when: a replica in sync is away."""
         self._batches = 0
 
     @property
     def end(self) -> int:
-        """The high watermark: every write is replicated at once."""
+        """The log end: behind everything that was appended."""
         return len(self.entries)
 
     @property
+    def high(self) -> int:
+        """The high watermark: behind everything that the replicas in sync have."""
+        return self.end if self.held is None else self.held[0]
+
+    @property
     def stable(self) -> int:
-        return min(self.open.values(), default=self.end)
+        return min([self.high, *self.open.values()])
+
+    def hold(self, until_s: float) -> None:
+        self.held = (self.high, until_s)
 
     def append(self, sent: Iterable[Sent], producer: int = -1, transactional: bool = False) -> None:
         self._batches += 1
@@ -95,7 +106,7 @@ class Log:
     def values(self, *, committed: bool) -> list[Entry]:
         """Entries that carry a record, those of aborted and open transactions among them unless `committed`."""
         if not committed:
-            return [entry for entry in self.entries if entry.commit is None]
+            return [entry for entry in self.entries[: self.high] if entry.commit is None]
         return [entry for entry in self.entries[: self.stable] if not entry.hidden]
 
 
@@ -148,6 +159,9 @@ class FakeCluster:
             member.beat()
         for group in self.groups.values():
             group.expire(self.clock_s)
+        for log in self.logs():
+            if log.held is not None and log.held[1] <= self.clock_s:
+                log.held = None
         for transaction in self.transactions.values():
             if transaction.state == "ongoing" and self.clock_s - transaction.since_s > transaction.timeout_s:
                 self.counts["timed out"] += 1
@@ -164,6 +178,9 @@ class FakeCluster:
             return self.topics[place[0]][place[1]]
         except (KeyError, IndexError):
             raise kafka_errors.UnknownTopicOrPartitionError(str(place)) from None
+
+    def logs(self) -> list[Log]:
+        return [log for logs in self.topics.values() for log in logs]
 
     def group(self, name: str) -> Group:
         return self.groups.setdefault(name, Group(lambda: self.clock_s))
@@ -200,8 +217,9 @@ class FakeCluster:
             transaction.groups.append(group)
         return True
 
-    def produce(self, name: str, producer: int, epoch: int, place: Place, sent: list[Sent]) -> None:
-        """Records of a transaction. The leader asks the coordinator whether it is open (KIP-890, part 1)."""
+    def produce(self, name: str, producer: int, epoch: int, place: Place, sent: list[Sent]) -> int:
+        """Records of a transaction; the end behind them, which the high watermark has to reach before they count as
+        written. The leader asks the coordinator whether the transaction is open (KIP-890, part 1)."""
         log = self.log(place)
         if epoch < log.epochs.get(producer, -1):
             raise kafka_errors.InvalidProducerEpochError(str(place))
@@ -209,6 +227,7 @@ class FakeCluster:
         if transaction.state != "ongoing" or place not in transaction.places:
             raise kafka_errors.InvalidTxnStateError(str(place))
         log.append(sent, producer, transactional=True)
+        return log.end
 
     def commit_offsets(self, name: str, producer: int, epoch: int, group: str, offsets: dict, membership) -> None:
         """Offsets that become the group's when the transaction is committed. Raises CommitFailedError if stale."""

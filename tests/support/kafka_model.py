@@ -44,7 +44,8 @@ class Schedule:
     """seed: of all that is not said here, such as who is next. faults: of a kind of request, the how many-th of its
     kind, to what happens to it: error (it is not sent), unknown (its answer is lost), late (it arrives after the client
     gave up), crash, crash-after, or one of STALLS_S, before or (-after) behind it. events: turn to what an operator or
-    the cluster does then. declared: the keys of DECLARED have a release in every window, and no others.
+    the cluster does then. declared: the keys of DECLARED have a release in every window, and no others. pace: how much
+    time passes in a turn, some 0.7 s by default.
     """
 
     seed: int = 0
@@ -52,6 +53,7 @@ class Schedule:
     ingests: int = 1
     publishers: int = 1
     turns: int = 40
+    pace: float = 1.0
     faults: Mapping[tuple[str, int], str] = field(default_factory=dict)
     events: Mapping[int, str] = field(default_factory=dict)
     declared: bool = False
@@ -124,7 +126,7 @@ class World:
                 self._event(self.schedule.events.get(turn, ""))
                 self._staff()
                 self._turn()
-                self.cluster.advance(self.rng.choice((0.05, 0.2, 0.5, 2.0)))
+                self.cluster.advance(self.schedule.pace * self.rng.choice((0.05, 0.2, 0.5, 2.0)))
             self._drain()
         finally:
             for process in self.processes if not self.stuck else []:
@@ -175,10 +177,17 @@ class World:
             self.rng.choice(self.processes).leaving = True
         elif name == "rush":
             self.cluster.advance(70.0)
+        elif name.startswith("hold"):
+            # A replica that died is fenced after 9 s; one that is slow counts as in sync for 30 s.
+            logs = [*self.cluster.topics[SOURCE]] if name == "hold input" else self.cluster.logs()
+            for log in self.rng.sample(logs, self.rng.randint(1, len(logs))):
+                log.hold(self.cluster.monotonic_s() + self.rng.choice((2.0, 9.0, 30.0)))
 
     def _drain(self) -> None:
         cluster = self.cluster
         self.quiet, self.restless = True, 0.0
+        for log in cluster.logs():
+            log.held = None
         cluster.advance(max(0.0, (self.events[-1].arrival_ms + MINUTE_MS - cluster.now_ms()) / 1000))
         cluster.wall_ms = cluster.now_ms() + MINUTE_MS + GRACE_MS
         for process in self.processes:

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.errors import KafkaError
 
 from sfm_stream.errors import BrokerAway, BrokerError
 from sfm_stream.transport.kafka.batches import give_batches
+from sfm_stream.transport.kafka.log_end import LogEndAdmin
 from sfm_stream.transport.kafka.reach import client, explained, reaching
 from sfm_stream.transport.kafka.rebalance import WholeJoins
 
@@ -102,9 +103,9 @@ class Connection:
                 **self._common(), acks="all", enable_idempotence=True, linger_ms=20, compression_type=compression
             )
 
-    def admin(self) -> KafkaAdminClient:
+    def admin(self) -> LogEndAdmin:
         with self.speaking(), reaching():
-            return KafkaAdminClient(**self._common())
+            return LogEndAdmin(**self._common())
 
     @contextmanager
     def speaking(self) -> Iterator[None]:

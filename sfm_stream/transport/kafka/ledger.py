@@ -7,11 +7,12 @@ when group offsets are lost, reset or expired. docs/decisions/0009.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
-from sfm_stream.errors import StateError
+from sfm_stream.errors import BrokerAway, StateError
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.types import Commit
 
@@ -55,12 +56,18 @@ class Ledger:
         """What the last look at a partition showed."""
         return self._entries.get(partition, {})
 
-    def entries(self, partition: int, patience_s: float) -> dict[str, Entry]:
+    def ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Partition to the end behind everything acknowledged before this call, for entries(); some may be missing."""
+        return self._log.log_ends(self.topic, partitions)
+
+    def entries(self, partition: int, patience_s: float, end: int | None = None) -> dict[str, Entry]:
         """Worker to its last committed position in a partition, everything decided that was written before this call.
 
-        Raises BrokerAway where a transaction is still open after patience_s.
+        end: what ends() gave; then everything that was written before that. Raises BrokerAway where it cannot be found
+        out, or a transaction is still open after patience_s.
         """
-        end = self._log.ends(self.topic, [partition], stable=False)[partition]
+        if end is None and (end := self.ends([partition]).get(partition)) is None:
+            raise BrokerAway(f"topic {self.topic}, partition {partition}: where it ends cannot be found out now")
         known = self._entries.setdefault(partition, {})
         start = max(self._next.get(partition, 0), self._log.starts(self.topic, [partition])[partition])
         for batch in self._log.batches(self.topic, partition, start, end, patience_s):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kafka import TopicPartition
-from kafka.admin import KafkaAdminClient
 from kafka.consumer import KafkaConsumer
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
@@ -13,10 +12,13 @@ from sfm_stream.clock import monotonic_s
 from sfm_stream.errors import BrokerAway
 from sfm_stream.transport.kafka.batches import KafkaBatch
 from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.log_end import LogEndAdmin, Question
 from sfm_stream.types import StoredRecord
 
 _POLL_MS = 250
 _PATIENCE_S = 60.0
+_ANSWERED_S = 3.0
+"""How long log ends are waited for; a worker that waits does not see a signal."""
 
 
 class TopicLog:
@@ -24,23 +26,35 @@ class TopicLog:
 
     def __init__(self, connection: Connection, topics: dict[str, str] | None = None) -> None:
         self._connection, self._topics = connection, topics or {}
-        self._admin: KafkaAdminClient = connection.admin()
+        self._admin: LogEndAdmin = connection.admin()
         self._consumer: KafkaConsumer = connection.consumer()
 
     def read(
-        self, topic: str, partition: int | None = None, offset: int = 0, since_ms: int = 0
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int = 0,
+        since_ms: int = 0,
+        patience_s: float = 0,
     ) -> Iterator[StoredRecord]:
         """Committed records up to the last stable offset of now, partition by partition.
 
         offset: of the first record to give. since_ms: records stamped earlier may be left out, where the broker's
-        time index allows it.
+        time index allows it. patience_s: more than 0: up to the log end of now, which is behind everything that was
+        committed before the call; raises BrokerAway where some of it is still undecided after this time.
         """
         name = self._topics.get(topic, topic)
         numbers = range(self.partitions(name)) if partition is None else [partition]
-        stops = self.ends(name, numbers, stable=True)
+        if patience_s:
+            stops = self.log_ends(name, numbers)
+            if missing := set(numbers) - stops.keys():
+                raise BrokerAway(f"topic {name}: where partitions {sorted(missing)} end cannot be found out now")
+        else:
+            stops = self.ends(name, numbers, stable=True)
         starts = self.starts(name, numbers, since_ms)
         for number in numbers:
-            for batch in self.batches(name, number, max(offset, starts[number]), stops[number]):
+            start = max(offset, starts[number])
+            for batch in self.batches(name, number, start, stops[number], patience_s or _PATIENCE_S):
                 for at, arrival, key, value in zip(
                     batch.offsets().tolist(), batch.arrivals().tolist(), batch.keys(), batch.values(), strict=True
                 ):
@@ -54,9 +68,27 @@ class TopicLog:
         return len(found["partitions"]) if found["error_code"] == 0 else 0
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool) -> dict[int, int]:
-        """Partition to end offset: with stable that of committed reading, else the high watermark, of now."""
+        """Partition to end offset: with stable that of committed reading, else the high watermark, of now.
+
+        Neither says what was appended: see log_ends.
+        """
         isolation = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
         return self._offsets(topic, partitions, OffsetSpec.LATEST, isolation)
+
+    def ask_log_ends(self, topic: str, partitions: Iterable[int]) -> Question:
+        """Ask for log ends and go on at once."""
+        return self._admin.ask_log_ends(topic, list(partitions))
+
+    def log_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """Partition to log end: behind all that was acknowledged before the call, by whichever leader.
+
+        Partitions are left out whose replicas in sync do not all answer in time. Where a broker does not tell log
+        ends at all it is the high watermark.
+        """
+        question = self.ask_log_ends(topic, partitions)
+        question.over.wait(_ANSWERED_S)
+        refused = sorted(question.refused)
+        return question.told.copy() | (self.ends(topic, refused, stable=False) if refused else {})
 
     def starts(self, topic: str, partitions: Iterable[int], since_ms: int = 0) -> dict[int, int]:
         """Partition to the first offset there is, or before which every record is stamped earlier than since_ms."""
@@ -64,7 +96,8 @@ class TopicLog:
         first = self._offsets(topic, numbers, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
         if since_ms <= 0:
             return first
-        # Asked before the look for a record: one that comes in between must not be passed over.
+        # Asked before the look for a record: one that comes in between must not be passed over. The high watermark,
+        # not the log end: the look goes no further, and what is above it has to be read.
         ends = self.ends(topic, numbers, stable=False)
         found = self._offsets(topic, numbers, since_ms, IsolationLevel.READ_UNCOMMITTED)
         reached = {number: found[number] if found.get(number, -1) >= 0 else ends[number] for number in numbers}

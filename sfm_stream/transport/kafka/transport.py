@@ -18,16 +18,17 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import MemberState, OffsetAndMetadata
 
-from sfm_stream.clock import monotonic_s, now_ms
+from sfm_stream.clock import now_ms
 from sfm_stream.errors import BrokerAway, StateError, UsageError
 from sfm_stream.transport.base import InputEvent
 from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.idle_ends import IdleEnds
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
 from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
 from sfm_stream.transport.kafka.rebalance import Rebalance
 from sfm_stream.transport.kafka.route import Route
 from sfm_stream.transport.kafka.topic_log import TopicLog
-from sfm_stream.types import Assigned, InputEnd, Record, Revoked, Step
+from sfm_stream.types import Assigned, Record, Revoked, Step
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +36,6 @@ POLL_MS = 200
 FIRST = "/first"
 """Ends the name of a transaction that wrote a ledger entry without a group offset: that of a first start."""
 _MAX_BATCHES = 512
-_END_EVERY_S = 1.0
-"""How often the end of partitions is asked for that bring nothing."""
 _LEDGER_PATIENCE_S = 0.5
 _TRIES, _PAUSE_S = 10, 1.0
 
@@ -66,8 +65,7 @@ class KafkaTransport:
         self._waiting: set[int] = set()
         self._next: dict[int, int] = {}
         self._starts: dict[int, int] = {}
-        self._ends: dict[int, tuple[int, int]] = {}
-        self._ask_at = 0.0
+        self._idle = IdleEnds(log, route.source)
         self._sequence = 0
         self.restored = 0
 
@@ -102,7 +100,7 @@ class KafkaTransport:
         self.hold(set(self._next))
         self._waiting |= set(self._next)
         self._next.clear()
-        self._ends.clear()
+        self._idle.forget()
 
     def _found(self) -> list[InputEvent]:
         with self._connection.speaking():
@@ -120,7 +118,7 @@ class KafkaTransport:
                 self._route.require_clock(batches)
                 events += batches
                 self._next[place.partition] = batches[-1].next_offset
-        events += self._reached_ends()
+        events += self._idle.reached(self._next, self.position)
         return events
 
     def seek(self, partition: int, offset: int) -> None:
@@ -176,7 +174,7 @@ class KafkaTransport:
         return self._membership is not None
 
     def ends(self) -> dict[int, int]:
-        """High watermarks of the assigned partitions, of now."""
+        """High watermarks of the assigned partitions, of now: how far they could be read."""
         return self._log.ends(self._route.source, sorted(self._next), stable=False)
 
     def _changes(self) -> list[InputEvent]:
@@ -185,15 +183,15 @@ class KafkaTransport:
             for partition in partitions:
                 self._waiting.discard(partition)
                 self._next.pop(partition, None)
-                self._ends.pop(partition, None)
+                self._idle.forget(partition)
                 if taken:
                     self._waiting.add(partition)
         events: list[InputEvent] = [Revoked(partition) for partition in sorted(self._told - set(self._next))]
         if events or self._waiting:
             _ = self.partitions
-        for partition in sorted(self._waiting):
+        for partition, end in sorted(self._ledger_ends().items()):
             try:
-                entry = self._ledger.entries(partition, _LEDGER_PATIENCE_S).get(self._route.worker)
+                entry = self._ledger.entries(partition, _LEDGER_PATIENCE_S, end).get(self._route.worker)
                 self._starts |= self._log.starts(self._route.source, [partition])
                 self._compare(partition, entry)
             except BrokerAway as error:
@@ -202,6 +200,20 @@ class KafkaTransport:
             self._waiting.discard(partition)
             events.append(self._take_up(partition, entry))
         return events
+
+    def _ledger_ends(self) -> dict[int, int]:
+        """Of the partitions that wait for their position; those that cannot be found out now go on waiting."""
+        if not self._waiting:
+            return {}
+        try:
+            ends = self._ledger.ends(self._waiting)
+        except BrokerAway as error:
+            ends, why = {}, str(error)
+        else:
+            why = "not all replicas in sync answer"
+        if waiting := self._waiting - ends.keys():
+            _log.info("partitions %s wait for the end of the ledger: %s", sorted(waiting), why)
+        return ends
 
     def _take_up(self, partition: int, entry: Entry | None) -> Assigned:
         offset = self._starts[partition] if entry is None else entry.commit.offset
@@ -225,25 +237,6 @@ class KafkaTransport:
                 "not there" if group is None else group.offset,
                 entry.commit.offset,
             )
-
-    def _reached_ends(self) -> list[InputEvent]:
-        """InputEnd for each partition that is read to an end asked for before; asks anew now and then."""
-        events: list[InputEvent] = []
-        for partition, (end, asked_ms) in list(self._ends.items()):
-            if (reached := self.position(partition)) >= end:
-                events.append(InputEnd(partition, False, asked_ms, reached))
-                del self._ends[partition]
-        missing = [partition for partition in self._next if partition not in self._ends]
-        if missing and monotonic_s() >= self._ask_at:
-            asked_ms = now_ms()
-            try:
-                ends = self._log.ends(self._route.source, missing, stable=False)
-            except BrokerAway as error:  # an idle partition can wait
-                _log.info("the ends of idle partitions are not known: %s", error)
-                ends = {}
-            self._ends |= {partition: (end, asked_ms) for partition, end in ends.items()}
-            self._ask_at = monotonic_s() + _END_EVERY_S
-        return events
 
     def position(self, partition: int) -> int:
         """How far the partition is read: past control records too, which no batch shows."""
