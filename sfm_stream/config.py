@@ -116,6 +116,11 @@ class Config:
         # In files arrival time is event time: no event lies in the future of its own arrival.
         return 0 if self.settings.kafka is None else self.settings.window.max_future_skew
 
+    @property
+    def own_fingerprint(self) -> str | None:
+        """The fingerprint of a pipeline on files; on a cluster it hangs on the partitions of the topic: None."""
+        return None if self.settings.kafka is not None else self.fingerprint(1)
+
     def fingerprint(self, partitions: int) -> str:
         """32 hex digits over everything that two releases of one epoch must have in common. Public."""
         settings = self.settings

@@ -61,6 +61,8 @@ class Check:
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.settings, self.folder = settings, folder
         self.problems: list[str] = []
+        self.size_ms = 0 if HOUR_MS % (settings.window.size or HOUR_MS + 1) else settings.window.size
+        """Of a window; 0 where it is wrong, which is said once and not by every rule that needs it."""
 
     def checked(self) -> Checked:
         """Raises ConfigError with every problem found."""
@@ -73,9 +75,7 @@ class Check:
         self.event()
         self.ends()
         security = self.attempt("kafka", self.security)
-        zone = self.attempt(
-            "", lambda: calendar(settings.rollup.zone, settings.window.size or 1, settings.event.earliest)
-        )
+        zone = self.attempt("", lambda: calendar(settings.rollup.zone, self.size_ms or 1, settings.event.earliest))
         if self.problems or shape is None or k is None or item_hash is None or keys is None or zone is None:
             raise ConfigError(*self.problems)
         selected = keys if isinstance(keys, SelectedKeys) else None
@@ -131,15 +131,15 @@ class Check:
         return SelectedKeys(epsilon, delta, selection_table(epsilon, delta))
 
     def declared(self) -> DeclaredKeys:
-        privacy, size = self.settings.privacy, self.settings.window.size
-        effective: dict[KeyValue, int] = {}
+        privacy, size = self.settings.privacy, self.size_ms
+        effective: dict[KeyValue, int] = {} if self.settings.event.key else {(): 0}
         listed = [(0, privacy.declared)] + [(entry.since, entry.keys) for entry in privacy.declared_from]
         for since, entries in listed:
             if size and since % size:
                 self.problems.append(f"privacy.declared_from.since: {since} ms is not a border of windows of {size} ms")
             for entry in entries:
                 key = self.key_value(entry)
-                if key in effective:
+                if key in effective and key != ():
                     self.problems.append("privacy.declared: a key is listed twice")
                 effective[key] = since
         if not effective:
@@ -159,9 +159,9 @@ class Check:
 
     def windows(self) -> None:
         window = self.settings.window
-        if not window.size or HOUR_MS % window.size:
+        if not self.size_ms:
             self.problems.append(f"window.size: {window.size} ms does not divide one hour")
-        elif window.start is not None and window.start % window.size:
+        elif window.start is not None and window.start % self.size_ms:
             self.problems.append(f"window.start: not a border of windows of {window.size} ms")
         if window.start is not None and window.start < 0:
             self.problems.append("window.start: before 1970")
@@ -184,11 +184,15 @@ class Check:
         elif source and output and source.path != STDIN and (self.folder / source.path) == (self.folder / output.path):
             self.problems.append("output.path: the same file as input.path")
         if kafka is not None:
-            taken = {
-                f"{settings.pipeline.id}.{name}" for name in ("outbox", "ledger", "sketches", "rollups", "dead-letters")
-            }
-            if kafka.topic in taken:
-                self.problems.append("kafka.topic: a topic that the pipeline itself writes")
+            names = ("outbox", "ledger", "sketches", "rollups", "dead-letters")
+            for taken in (f"{settings.pipeline.id}.{name}" for name in names):
+                if kafka.topic == taken:
+                    self.problems.append("kafka.topic: a topic that the pipeline itself writes")
+                elif kafka.topic.replace(".", "_") == taken.replace(".", "_"):
+                    self.problems.append(
+                        f"kafka.topic: beside {kafka.topic} there can be no {taken}, which the pipeline writes: Kafka "
+                        "takes '.' and '_' for the same there. Choose another pipeline.id"
+                    )
             if settings.pipeline.epoch > 1 and settings.window.start is None:
                 self.problems.append("window.start: needed for an epoch after the first")
 

@@ -1,4 +1,4 @@
-"""Listeners for metrics and health: two trust domains, each with an address of its own. They only ever answer GET."""
+"""Listeners for metrics and health: two trust domains, each with an address of its own. For GET and HEAD alone."""
 
 from __future__ import annotations
 
@@ -75,15 +75,31 @@ def _site(pages: Mapping[str, WSGIApplication]) -> WSGIApplication:
         page = pages.get(environ["PATH_INFO"])
         if page is None:
             return _text(start, HTTPStatus.NOT_FOUND, "not found")
-        if environ["REQUEST_METHOD"] != "GET":
-            return _text(start, HTTPStatus.METHOD_NOT_ALLOWED, "GET only")
-        return page(environ, start)
+        method = environ["REQUEST_METHOD"]
+        if method not in ("GET", "HEAD"):
+            return _text(start, HTTPStatus.METHOD_NOT_ALLOWED, "GET and HEAD only", allow="GET, HEAD")
+        return page(environ, start) if method == "GET" else _head(page, environ, start)
 
     return answer
 
 
-def _text(start: StartResponse, status: HTTPStatus, *lines: str) -> list[bytes]:
-    start(f"{status.value} {status.phrase}", [("Content-Type", "text/plain; charset=utf-8")])
+def _head(page: WSGIApplication, environ: WSGIEnvironment, start: StartResponse) -> list[bytes]:
+    """The status and the headers that GET would be answered with, its length too, and no body."""
+    said: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def note(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
+        said.append((status, headers))
+        return lambda data: None
+
+    body = b"".join(page({**environ, "REQUEST_METHOD": "GET"}, note))
+    status, headers = said[-1]
+    start(status, [*headers, ("Content-Length", str(len(body)))])
+    return []
+
+
+def _text(start: StartResponse, status: HTTPStatus, *lines: str, allow: str | None = None) -> list[bytes]:
+    headers = [("Content-Type", "text/plain; charset=utf-8"), *([("Allow", allow)] if allow else [])]
+    start(f"{status.value} {status.phrase}", headers)
     return ["".join(f"{line}\n" for line in lines).encode()]
 
 

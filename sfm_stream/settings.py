@@ -6,10 +6,11 @@ Only shapes and ranges of single settings are checked here; config.py checks wha
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -20,6 +21,7 @@ from pydantic import (
     StrictInt,
     StrictStr,
 )
+from pydantic.fields import FieldInfo
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
@@ -70,6 +72,19 @@ Instant = Annotated[int, BeforeValidator(instant_ms)]
 Paths = Annotated[tuple[str, ...], BeforeValidator(paths)]
 Number = Annotated[Decimal, BeforeValidator(number)]
 KeyEntry = StrictStr | StrictInt | list[StrictStr | StrictInt]
+
+
+def kind_of(field: FieldInfo) -> object:
+    """What reads an integer setting: duration_ms, instant_ms, or None where it is a plain number."""
+
+    def readers(annotation: object) -> Iterator[object]:
+        for each in getattr(annotation, "__metadata__", ()):
+            yield getattr(each, "func", None)
+        for inner in get_args(annotation):
+            yield from readers(inner)
+
+    found = [*(getattr(each, "func", None) for each in field.metadata), *readers(field.annotation)]
+    return next((reader for reader in found if reader in (duration_ms, instant_ms)), None)
 
 
 class Table(BaseModel):

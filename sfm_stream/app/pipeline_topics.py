@@ -13,6 +13,7 @@ from sfm_stream.transport.kafka.topic_changes import Kept, kept_input, kept_own,
 from sfm_stream.transport.kafka.topics import (
     TopicFacts,
     TopicRules,
+    collisions,
     create_missing,
     facts,
     input_problems,
@@ -31,7 +32,7 @@ def prepare(config: Config, link: Connection, *, create: bool) -> dict[str, Kept
     """
     source, kafka = config.kafka.topic, config.kafka
     rules, found = _topics(config, link)
-    missing = [rule.name for rule in rules if rule.name not in found]
+    missing = _missing(config, link, rules, found)
     if missing and not create:
         raise ConfigError(
             f"topics {', '.join(missing)} do not exist: if this pipeline never ran, start one ingest worker with "
@@ -61,10 +62,26 @@ def watched(config: Config, link: Connection, kept: Mapping[str, Kept]) -> Topic
 
 
 def missing_topics(config: Config, link: Connection) -> list[str]:
-    """The pipeline's own topics that are not there yet. Raises ConfigError where one that is there is wrong."""
+    """The pipeline's own topics that are not there yet. Raises ConfigError where one is wrong, or cannot be made."""
     rules, found = _topics(config, link)
     _require_right(config, rules, found)
-    return [rule.name for rule in rules if rule.name not in found]
+    return _missing(config, link, rules, found)
+
+
+def _missing(
+    config: Config, link: Connection, rules: Sequence[TopicRules], found: Mapping[str, TopicFacts]
+) -> list[str]:
+    """Raises ConfigError where one that is missing cannot be made."""
+    missing = [rule.name for rule in rules if rule.name not in found]
+    if missing and (alike := collisions(link, missing)):
+        raise ConfigError(
+            *(
+                f"pipeline.id: topic {name} cannot be made beside {', '.join(others)}: Kafka takes '.' and '_' for the "
+                "same there. Choose another pipeline.id"
+                for name, others in alike.items()
+            )
+        )
+    return missing
 
 
 def _topics(config: Config, link: Connection) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from sfm_stream.app.sample import Sample, file_batches, sample
 from sfm_stream.cli.config import describe
@@ -51,7 +52,8 @@ def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
 
 
 def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
-    click.echo(f"configuration is valid, fingerprint {loaded.fingerprint(1)}\n")
+    fingerprint = loaded.own_fingerprint
+    click.echo(f"configuration is valid{f', fingerprint {fingerprint}' if fingerprint else ''}\n")
     click.echo(describe(loaded) + "\n")
     if missing:
         click.echo(f"topics that `sfm-stream ingest --first-start` has yet to make: {', '.join(missing)}\n")
@@ -60,14 +62,9 @@ def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
         return
     table = Table("partition", "offset", "event time (UTC)", "key", "item cell", "outcome", box=None, pad_edge=False)
     for row in found.rows[:SHOWN]:
-        table.add_row(
-            str(row.partition),
-            str(row.offset),
-            "" if row.event_ms is None else instant(row.event_ms),
-            row.key or "",
-            row.cell or "",
-            row.reason.name.lower(),
-        )
+        event = "" if row.event_ms is None else instant(row.event_ms)
+        cells = (str(row.partition), str(row.offset), event, row.key or "", row.cell or "", row.reason.name.lower())
+        table.add_row(*map(Text, cells))
     console().print(table)
     total = sum(found.reasons.values())
     click.echo(f"\n{total:,} records looked at: " + ", ".join(_counts(found.reasons)))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sfm_stream.cli.output import echo_json
+from sfm_stream.cli.toml import toml_lines
 from sfm_stream.config import Config, load_config
 from sfm_stream.privacy.statement import statement
 
@@ -22,20 +23,21 @@ def config() -> None:
 @click.option("--statement", "only_statement", is_flag=True, help="The privacy statement alone.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
 def show(config: Path, only_statement: bool, as_json: bool) -> None:
-    """Every setting with its default filled in, the cost of a day, and the privacy statement."""
+    """Every setting with its default filled in, the cost of a day, and the privacy statement.
+
+    It is TOML that can be used as a configuration in the same folder; the statement is in comments.
+    """
     loaded = load_config(config)
     words = describe(loaded)
     if as_json:
-        echo_json({"settings": _plain(loaded), "fingerprint": loaded.fingerprint(1), "statement": words})
+        echo_json({"settings": _plain(loaded), "fingerprint": loaded.own_fingerprint, "statement": words})
     elif only_statement:
         click.echo(words)
     else:
-        for table, settings in _plain(loaded).items():
-            click.echo(f"[{table}]")
-            for name, value in settings.items():
-                click.echo(f"{name} = {value}")
-            click.echo()
-        click.echo(words)
+        for line in toml_lines(loaded.settings):
+            click.echo(line)
+        for line in words.splitlines():
+            click.echo(f"# {line}".rstrip())
 
 
 def describe(config: Config) -> str:

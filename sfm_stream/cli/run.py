@@ -13,10 +13,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from sfm_stream.app.runner import RunReport, Stop, run_to_end
 from sfm_stream.app.wiring import embedded
 from sfm_stream.cli.output import echo_json
+from sfm_stream.clock import monotonic_s
 from sfm_stream.config import load_config
 from sfm_stream.errors import ConflictError
 from sfm_stream.notation import instant, visible
 from sfm_stream.transport.lines import LineInput
+
+SAY_EVERY_S = 60.0
+"""How often a run says how far it is, where nobody looks at a bar."""
 
 
 @click.command()
@@ -42,15 +46,30 @@ def run(config: Path, as_json: bool) -> None:
 
 @contextmanager
 def _progress(lines: LineInput) -> Iterator[Callable[[], None]]:
-    """A bar over the bytes of the input on a terminal, nothing elsewhere."""
+    """A bar over the bytes of the input on a terminal, elsewhere a line now and then."""
     screen = Console(stderr=True)
     if not screen.is_terminal:
-        yield lambda: None
+        yield _lines_now_and_then(lines)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("counting", total=lines.size())
         yield lambda: bar.update(task, completed=lines.position())
+
+
+def _lines_now_and_then(lines: LineInput) -> Callable[[], None]:
+    said_s = monotonic_s()
+
+    def look() -> None:
+        nonlocal said_s
+        if (now_s := monotonic_s()) < said_s + SAY_EVERY_S:
+            return
+        said_s = now_s
+        done, size = lines.position(), lines.size()
+        of = f" of {size:,} bytes ({done / size:.0%})" if size else " bytes"
+        click.echo(f"counting: {done:,}{of}", err=True)
+
+    return look
 
 
 def _as_json(report: RunReport) -> dict[str, object]:

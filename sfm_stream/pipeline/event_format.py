@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from sfm_stream.errors import UsageError
+from sfm_stream.notation import instant
 
 NUMERIC_UNITS = ("s", "ms", "us", "ns")
 """In the order in which a misread number is recognised (`Reason.TIME_LOOKS_LIKE_*`)."""
@@ -50,7 +51,7 @@ class EventFormat:
 
     def __post_init__(self) -> None:
         if not 0 <= self.earliest_ms <= self.latest_ms <= MAX_TIME_MS:
-            raise UsageError(f"earliest_ms, latest_ms: need 0 <= earliest <= latest <= {MAX_TIME_MS}")
+            raise UsageError(f"earliest, latest: need 1970 <= earliest <= latest <= {instant(MAX_TIME_MS)}")
         if self.max_key_bytes < 1 or self.max_record_bytes < 1:
             raise UsageError("max_key_bytes, max_record_bytes: at least 1")
         if self.time_unit not in (*NUMERIC_UNITS, ISO8601):

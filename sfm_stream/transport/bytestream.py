@@ -127,8 +127,7 @@ class ByteStream:
                 data = gunzip.read(limit)
             except zlib.error as error:
                 raise StateError(
-                    f"{self.name}: the gzip data is damaged near byte {self.consumed()} of the file (byte "
-                    f"{self.position} of its content): {error}. Its end was not taken as the input's end. Check it "
+                    f"{self.name}: {self._damage(gunzip, str(error))}. This was not taken as the input's end. Check it "
                     "with 'gzip -t', restore the file and start again"
                 ) from None
             if data:
@@ -146,6 +145,22 @@ class ByteStream:
                 )
             else:
                 return b""
+
+    def _damage(self, gunzip: _Gunzip, error: str) -> str:
+        """What zlib's error says, and where: it checks a member at its end, so the place may lie anywhere in it."""
+        for sign, what in (("data check", "checksum"), ("length check", "length")):
+            if sign in error:
+                return (
+                    f"the {what} of the gzip member that begins at byte {gunzip.began} of the file is not that of its "
+                    "content, which is damaged somewhere"
+                )
+        if "header check" in error and gunzip.began:
+            return f"what follows the gzip member that ends at byte {gunzip.began} of the file is no gzip data"
+        low, high = self.consumed(), self._raw_at - len(self._held)
+        return (
+            f"the gzip data is damaged between bytes {low} and {high} of the file (byte {self.position} of its "
+            f"content): {error}"
+        )
 
     def _from_file(self, limit: int) -> bytes | None:
         data = self._read_at(self._raw_at, limit)
@@ -171,8 +186,10 @@ class _Gunzip:
     def __init__(self) -> None:
         self._member = zlib.decompressobj(wbits=31)
         self._input = b""
-        self._members = 0
+        self._members = self._fed = 0
         self.inside = False
+        self.began = 0
+        """Byte of the file at which the member begins that is read, or that would follow."""
 
     @property
     def waiting(self) -> int:
@@ -180,6 +197,7 @@ class _Gunzip:
 
     def feed(self, raw: bytes) -> None:
         self._input += raw
+        self._fed += len(raw)
 
     def read(self, limit: int) -> bytes:
         """Up to `limit` bytes; b"": feed more, or the end if not `inside` a member. Raises zlib.error."""
@@ -191,7 +209,7 @@ class _Gunzip:
                 if not self._input:
                     return b""
                 self._member = zlib.decompressobj(wbits=31)
-                self.inside = True
+                self.inside, self.began = True, self._fed - len(self._input)
             # Without input too: zlib may still hold output that did not fit the limit of the last call.
             data = self._member.decompress(self._input, limit)
             if self._member.eof:

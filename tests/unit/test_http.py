@@ -81,8 +81,20 @@ def test_unknown_pages_are_not_found(operator, path):
 
 @pytest.mark.parametrize("path", ["/metrics", "/live", "/ready"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "NONSENSE"])
-def test_only_get_is_answered(operator, path, method):
-    assert ask(operator, path, method)[0] == 405
+def test_only_get_and_head_are_answered(operator, path, method):
+    status, _, headers = ask(operator, path, method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/live", "/ready", "/nowhere"])
+def test_head_is_get_without_the_body(operator, problems, path):
+    for problems["ready"] in ([], ["ingest: not in its consumer group"]):
+        status, body, headers = ask(operator, path)
+        silent = ask(operator, path, "HEAD")
+        assert silent[:2] == (status, b"")
+        assert silent[2]["Content-Type"] == headers["Content-Type"]
+        if path != "/nowhere":
+            assert silent[2]["Content-Length"] == str(len(body))
 
 
 def test_a_port_in_use_names_the_setting(operator, registry):

@@ -25,6 +25,7 @@ __all__ = [
     "Purpose",
     "TopicFacts",
     "TopicRules",
+    "collisions",
     "create_missing",
     "create_plain",
     "facts",
@@ -56,6 +57,21 @@ def facts(connection: Connection, names: Iterable[str]) -> dict[str, TopicFacts]
         )
         for name, topic in topics.items()
     }
+
+
+def collisions(connection: Connection, names: Iterable[str]) -> dict[str, list[str]]:
+    """Of names of topics that are still to be made: those that are there in whose place they would come.
+
+    Kafka refuses them, as '.' and '_' are the same in the names of its metrics. Raises BrokerError.
+    """
+    with connection.speaking(), connection.admin() as admin:
+        there = admin.list_topics()
+    found = {name: sorted(t for t in there if t != name and _alike(t) == _alike(name)) for name in names}
+    return {name: alike for name, alike in found.items() if alike}
+
+
+def _alike(name: str) -> str:
+    return name.replace(".", "_")
 
 
 def create_missing(

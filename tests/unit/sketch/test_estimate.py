@@ -14,6 +14,7 @@ from reference.occupancy import count_law
 from sfm_stream.errors import UsageError
 from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.sketch.estimate import Estimate, Status, estimate, sum_disjoint
+from sfm_stream.sketch.pcsa import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
@@ -215,3 +216,8 @@ def test_sums_need_parts_of_one_confidence():
         sum_disjoint([])
     with pytest.raises(UsageError):
         sum_disjoint([part(1, 1), dataclasses.replace(part(1, 1), confidence=0.9)])
+
+
+def test_a_raw_sketch_has_to_be_flipped_first():
+    with pytest.raises(UsageError, match="estimate: a raw sketch is secret and has no public estimate: flip it first"):
+        estimate(PcsaSketch(SketchShape(64, 8)).add(range(10)))

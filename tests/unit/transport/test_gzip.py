@@ -78,18 +78,41 @@ def test_a_truncated_second_member_is_no_end(tmp_path: Path) -> None:
         read_values(path)
 
 
-@pytest.mark.parametrize("damage", ["middle", "checksum", "garbage"])
-def test_damage_stops_with_the_position_and_a_remedy(tmp_path: Path, damage: str) -> None:
+DAMAGE = {
+    "block": r"the gzip data is damaged between bytes {0} and {1} of the file \(byte 0 of its content\): Error -3",
+    "middle": r"the (checksum of the gzip member that begins at byte 0|gzip data is damaged between)",
+    "checksum": r"the checksum of the gzip member that begins at byte {0} of the file is not that of its content",
+    "length": r"the length of the gzip member that begins at byte {0} of the file is not that of its content",
+    "garbage": r"what follows the gzip member that ends at byte {1} of the file is no gzip data",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_stops_with_what_is_wrong_the_place_and_a_remedy(tmp_path: Path, damage: str) -> None:
     stored = bytearray(gzip.compress(DATA))
-    if damage == "middle":
+    size = len(stored)
+    if damage == "block":
+        stored[10] |= 7  # a kind of block that there is not
+    elif damage == "middle":
         stored[len(stored) // 2 : len(stored) // 2 + 40] = bytes(40)
     elif damage == "checksum":
         stored[-6] ^= 1
+    elif damage == "length":
+        stored[-1] ^= 1
     else:
         stored += b"garbage"
     path = tmp_path / "bad.gz"
     path.write_bytes(stored)
-    with pytest.raises(StateError, match=r"bad\.gz: the gzip data is damaged near byte \d+ .*'gzip -t'"):
+    with pytest.raises(StateError, match=rf"bad\.gz: {DAMAGE[damage].format(0, size)}.*'gzip -t'"):
+        read_values(path)
+
+
+def test_the_damaged_member_is_named_by_its_place(tmp_path: Path) -> None:
+    first, second = gzip.compress(b"a\n"), bytearray(gzip.compress(b"b\n"))
+    second[-6] ^= 1
+    path = tmp_path / "bad.gz"
+    path.write_bytes(first + bytes(second))
+    with pytest.raises(StateError, match=rf"the gzip member that begins at byte {len(first)} of the file"):
         read_values(path)
 
 

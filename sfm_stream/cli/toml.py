@@ -1,0 +1,52 @@
+"""Settings as TOML that reads back as the same settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sfm_stream.notation import duration
+from sfm_stream.settings import Settings, Table, instant_ms, kind_of
+
+
+def toml_lines(settings: Settings) -> Iterator[str]:
+    """Every table that is there, with its defaults filled in; a setting without a value is left out."""
+    for name in type(settings).model_fields:
+        table = getattr(settings, name)
+        if table is not None:
+            yield f"[{name}]"
+            yield from (f"{setting} = {value}" for setting, value in _values(table).items())
+            yield ""
+
+
+def _values(table: Table) -> dict[str, str]:
+    fields = type(table).model_fields
+    return {name: _text(value, kind_of(fields[name])) for name in fields if (value := getattr(table, name)) is not None}
+
+
+def _text(value: Any, kind: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if kind is instant_ms:
+            return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return str(value) if kind is None else _quoted(duration(value))
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, str | Path):
+        return _quoted(str(value))
+    if isinstance(value, Table):
+        return "{" + ", ".join(f"{name} = {text}" for name, text in _values(value).items()) + "}"
+    return "[" + ", ".join(_text(each, None) for each in value) + "]"
+
+
+def _quoted(text: str) -> str:
+    """A basic string. JSON's differs in DEL, which TOML wants escaped, and beyond U+FFFF."""
+    return "".join(
+        f"\\U{ord(char):08x}" if ord(char) > 0xFFFF else "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]
+        for char in text
+    ).join('""')

@@ -1,0 +1,60 @@
+"""On a real broker: answers of a pipeline that withholds small keys, keys as text, names that Kafka takes for one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.embedded_runs import here
+from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, wait_until, workers
+from support.kafka_topics import make_topic
+
+from sfm_stream.notation import instant
+
+pytestmark = pytest.mark.kafka
+SELECTED = 'epsilon = 4\nkeys = "selected"\nepsilon_selection = 1\ndelta_selection = 1e-9'
+KEY = "/post/[id]\x1b"
+SHOWN = '"/post/[id]\\u001b"'
+
+
+def documents(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_union_with_withheld_windows_is_a_lower_bound(kafka: str, tmp_path: Path) -> None:
+    """Two quarters of an hour have 60 users, two have three, which selection withholds (once in 5e7 times not)."""
+    run = Run(kafka, tmp_path, partitions=1, settings={"size": "15m", "privacy": SELECTED})
+    done = here("estimate", run.config(), "--by", "hour")
+    assert done.returncode == 9 and f"pipeline {run.id} has published nothing yet" in done.stderr
+    times = [(q, START_MS + q * 15 * MINUTE_MS + n * 1000) for q in range(4) for n in range(60 if q % 2 else 3)]
+    run.produce(Event(KEY, f"{q} {at}", at, at) for q, at in times)
+    with workers() as started:
+        started.append(Worker(run.config(), first=True))
+        wait_until(lambda: here("estimate", run.config(), "--by", "window").returncode == 0, 120, started)
+        started.append(Worker(run.config(), "rollup"))
+        wait_until(lambda: here("estimate", run.config(), "--by", "hour").returncode == 0, 120, started)
+        for worker in started:
+            assert worker.stop() == 0
+    start = instant(START_MS)
+    hour = ("--from", start, "--to", instant(START_MS + 60 * MINUTE_MS))
+    for question in (("--by", "hour"), hour):
+        (row,) = documents(here("estimate", run.config(), *question, "--key", SHOWN, "--json"))
+        assert (row["key"], row["from"], row["status"], row["high"]) == ([KEY], start, "lower_bound", None)
+        assert (row["released"], row["windows"]) == (2, 4)
+        table = here("estimate", run.config(), *question).stdout
+        assert SHOWN in table and "lower_bound" in table and "\x1b" not in table
+    done = here("export", run.config(), "--out", tmp_path / "out.csv")
+    assert done.returncode == 0 and (tmp_path / "out.csv").read_text().count(",ok,") == 2
+    done = here("estimate", run.config(), "--from", instant(START_MS + MINUTE_MS), "--by", "window")
+    assert done.returncode == 2 and "is inside a window of 15m" in done.stderr
+
+
+def test_check_finds_names_that_kafka_takes_for_one(kafka: str, tmp_path: Path) -> None:
+    run = Run(kafka, tmp_path)
+    other = make_topic(kafka, f"{run.id}_outbox")
+    done = here("check", run.config())
+    assert done.returncode == 3
+    assert f"pipeline.id: topic {run.id}.outbox cannot be made beside {other}" in done.stderr
+    started = here("ingest", run.config(), "--first-start", "--operator", "")
+    assert started.returncode == 3 and started.stderr.count("cannot be made beside") == 1
