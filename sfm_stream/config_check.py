@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sfm_stream.credentials import password
 from sfm_stream.errors import ConfigError, SfmStreamError
+from sfm_stream.notation import duration, instant
 from sfm_stream.pipeline.event_format import MAX_TIME_MS, EventFormat
 from sfm_stream.pipeline.spans import HOUR_MS, Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
@@ -136,7 +137,9 @@ class Check:
         listed = [(0, privacy.declared)] + [(entry.since, entry.keys) for entry in privacy.declared_from]
         for since, entries in listed:
             if size and since % size:
-                self.problems.append(f"privacy.declared_from.since: {since} ms is not a border of windows of {size} ms")
+                self.problems.append(
+                    f"privacy.declared_from.since: {instant(since)} is not a border of windows of {duration(size)}"
+                )
             for entry in entries:
                 key = self.key_value(entry)
                 if key in effective and key != ():
@@ -160,9 +163,9 @@ class Check:
     def windows(self) -> None:
         window = self.settings.window
         if not self.size_ms:
-            self.problems.append(f"window.size: {window.size} ms does not divide one hour")
+            self.problems.append(f"window.size: {duration(window.size)} does not divide one hour")
         elif window.start is not None and window.start % self.size_ms:
-            self.problems.append(f"window.start: not a border of windows of {window.size} ms")
+            self.problems.append(f"window.start: not a border of windows of {duration(window.size)}")
         if window.start is not None and window.start < 0:
             self.problems.append("window.start: before 1970")
 

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from sfm_stream.types import KeyPart
 
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 ALL = "(all)"
 """The key of a pipeline that counts everything under one."""
 _JOINT = " / "
@@ -29,7 +30,9 @@ _UNSEEN = re.compile(
 
 
 def instant(time_ms: int) -> str:
-    """ISO 8601 in UTC, to the second where that is exact."""
+    """ISO 8601 in UTC, to the second where that is exact; beyond the year 9999 milliseconds, which need no calendar."""
+    if not _FIRST_MS <= time_ms <= _LAST_MS:
+        return f"{time_ms} ms"
     moment = datetime.fromtimestamp(time_ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sfm_stream.clock import now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
+from sfm_stream.notation import instant
 from sfm_stream.transport.kafka.batches import KafkaBatch
 from sfm_stream.transport.kafka.route import is_foreign
 from sfm_stream.transport.kafka.topic_log import TopicLog
@@ -43,8 +44,8 @@ def first_offsets(
     ]
     if late:
         raise StateError(
-            f"window.start: topic {topic}, partition {late[0]} begins later than {start_ms} ms: records before its "
-            "first one are gone. Set a later window.start"
+            f"window.start: topic {topic}, partition {late[0]} begins later than {instant(start_ms)}: records before "
+            "its first one are gone. Set a later window.start"
         )
     return offsets | behind
 
@@ -74,7 +75,8 @@ def _behind_foreign(
         raise StateError(
             f"window.start: topic {topic}, partition {partition}: records up to offset {last.next_offset - 1} were not "
             f"stamped by the clock of kafka.timestamps ({timestamps}) and cannot be counted; they may have been "
-            f"written as late as {written_ms} ms, window.start is {start_ms} ms. Set it to a border not before that"
+            f"written as late as {instant(written_ms)}, window.start is {instant(start_ms)}. Set it to a border not "
+            "before that"
         )
     _log.warning(
         "topic %s, partition %d: counting begins at offset %d; records before it were stamped by another clock than "

@@ -16,6 +16,7 @@ from sfm_stream.app.ingest import require_epoch_start
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
+from sfm_stream.notation import instant
 from sfm_stream.pipeline.event_format import MAX_TIME_MS
 from sfm_stream.pipeline.state import decode_state, encode_state, first_state
 from sfm_stream.sketch.codec import CloseMarker, decode
@@ -148,7 +149,7 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
         # Old workers read the ledger after they have joined their group, and wait for what is undecided in it. So
         # either one of them is seen here, or it will see this.
         transactions.commit(records, {}, None, before_commit=lambda: _require_stopped(log, names, known))
-        _log.info("epoch %d of pipeline %s begins at %d ms", names.epoch, names.pipeline, start_ms)
+        _log.info("epoch %d of pipeline %s begins at %s", names.epoch, names.pipeline, instant(start_ms))
         return True
     finally:
         transactions.close()
@@ -181,8 +182,10 @@ def _require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int], 
                     )
                 if record.epoch < names.epoch and end_ms > start_ms:
                     raise StateError(
-                        f"topic {topic}, partition {partition}: epoch {record.epoch} has released up to {end_ms} ms at "
-                        f"least, window.start is {start_ms} ms: set it to a border behind the last released window"
+                        f"topic {topic}, partition {partition}: epoch {record.epoch} has released up to "
+                        f"{instant(end_ms)} at "
+                        f"least, window.start is {instant(start_ms)}: set it to a border behind the last released "
+                        "window"
                     )
 
 

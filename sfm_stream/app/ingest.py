@@ -14,6 +14,7 @@ from sfm_stream.app.drive import drain, perform
 from sfm_stream.clock import now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
+from sfm_stream.notation import duration, instant
 from sfm_stream.pipeline.counter import WindowCounter
 from sfm_stream.pipeline.dead_letters import LETTERS_A_TRANSACTION, letters
 from sfm_stream.pipeline.extract import PythonExtractor
@@ -246,6 +247,7 @@ def require_epoch_start(config: Config, others: dict[int, PartitionState]) -> in
         if start is None or start < drawn or start % state.window_ms:
             raise StateError(
                 f"epoch {epoch} of pipeline {config.settings.pipeline.id} follows epoch {number}: set window.start to "
-                f"a border of its windows ({state.window_ms} ms) not before {drawn} ms, up to which it has released"
+                f"a border of its windows ({duration(state.window_ms)}) not before {instant(drawn)}, up to which it "
+                "has released"
             )
     return FOREVER_MS

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import StateError
+from sfm_stream.notation import duration, instant
 from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.types import NO_TIME, EventColumns, Reason
 from sfm_stream.windows.keys import KeyTable
@@ -40,16 +41,17 @@ class CountingLimits:
         where = f"partition {self._partition}, offset {int(columns.offsets[row])}"
         if arrival >= clock - margin_ms:
             raise StateError(
-                f"{where}: it arrived at {arrival} ms by the clock of its broker, when that of this host less "
-                f"window.clock_margin = {margin_ms} ms was at {idle_ms} ms already: they differ by more than the "
-                "margin. Set the clocks right and start again"
+                f"{where}: it arrived at {instant(arrival)} by the clock of its broker, when that of this host less "
+                f"window.clock_margin = {duration(margin_ms)} was at {instant(idle_ms)} already: they differ by more "
+                "than the margin. Set the clocks right and start again"
             )
         behind = windows.floor(clock + windows.max_future_skew_ms) + windows.size_ms
         raise StateError(
-            f"{where}: arrival time steps back by {clock - arrival} ms, from {clock} ms to {arrival} ms, more than "
-            f"window.clock_margin = {margin_ms} ms: the clocks of the brokers differ. Set them right, raise "
-            f"pipeline.epoch and set window.start to {behind} ms or a later window border, so that reading begins "
-            "behind this record"
+            f"{where}: arrival time steps back by {duration(clock - arrival)}, from {instant(clock)} to "
+            f"{instant(arrival)}, more than "
+            f"window.clock_margin = {duration(margin_ms)}: the clocks of the brokers differ. Set them right, raise "
+            f"pipeline.epoch and set window.start to {instant(behind)} or a later window border, so that reading "
+            "begins behind this record"
         )
 
     def require_no_gap(self, columns: EventColumns, clocks: NDArray[np.int64], clock_ms: int, due_ms: int) -> None:
@@ -62,7 +64,7 @@ class CountingLimits:
             row = int(jumps.argmax())
             raise StateError(
                 f"partition {self._partition}, offset {int(columns.offsets[row])}: arrival time jumps by "
-                f"{int(jumps[row])} ms, more than limits.max_gap_windows = {limit} windows. "
+                f"{duration(int(jumps[row]))}, more than limits.max_gap_windows = {limit} windows. "
                 "Raise the limit if the gap is real, else set window.start or remove the record"
             )
 
@@ -73,7 +75,7 @@ class CountingLimits:
         if count > limit:
             raise StateError(
                 f"partition {self._partition}: {count} windows without a record would be closed at once, from "
-                f"{due_ms} ms on, more than limits.max_gap_windows = {limit}. Raise the limit if they are to be "
+                f"{instant(due_ms)} on, more than limits.max_gap_windows = {limit}. Raise the limit if they are to be "
                 "published, else set window.start to a later border (in a new epoch, if this one has begun)"
             )
 

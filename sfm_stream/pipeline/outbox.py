@@ -21,6 +21,7 @@ from typing import Annotated
 import msgspec
 
 from sfm_stream.errors import ConflictError, FormatError, SfmStreamError, StateError
+from sfm_stream.notation import instant
 from sfm_stream.pipeline.publish import MARKER_KEY
 from sfm_stream.sketch.codec import CloseMarker, Release, decode, payload_digest
 from sfm_stream.types import NO_TIME, SKETCHES, Commit, Record, Step
@@ -213,8 +214,8 @@ def _note(epoch: _Epoch, release: Release, digest: bytes, offset: int, where: st
     """A release must be of a window that no marker has closed, and the only payload of its id."""
     if epoch.through_ms is not None and release.window.start_ms < epoch.through_ms:
         raise StateError(
-            f"{where}: a release for the window that ends at {release.window.end_ms} ms, behind the close marker of "
-            f"epoch {release.epoch} through {epoch.through_ms} ms"
+            f"{where}: a release for the window that ends at {instant(release.window.end_ms)}, behind the close "
+            f"marker of epoch {release.epoch} through {instant(epoch.through_ms)}"
         )
     known, _, _ = epoch.digests.setdefault(release.release_id, (digest, release.window.end_ms, offset))
     if known != digest:
@@ -228,8 +229,8 @@ def _mark(epoch: _Epoch, marker: CloseMarker, digest: bytes, where: str) -> None
     """A marker must go on where the one before it ended, or be the same once more."""
     if epoch.through_ms is not None and marker.start_ms != epoch.through_ms and digest != epoch.marker:
         raise StateError(
-            f"{where}: a close marker of epoch {marker.epoch} from {marker.start_ms} ms on, the one before it ended at "
-            f"{epoch.through_ms} ms"
+            f"{where}: a close marker of epoch {marker.epoch} from {instant(marker.start_ms)} on, the one before it "
+            f"ended at {instant(epoch.through_ms)}"
         )
     epoch.through_ms, epoch.marker = marker.through_ms, digest
     epoch.digests = {name: seen for name, seen in epoch.digests.items() if seen[1] > marker.through_ms}

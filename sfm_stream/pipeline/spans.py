@@ -8,6 +8,7 @@ from math import gcd
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sfm_stream.errors import ConfigError, StateError
+from sfm_stream.notation import duration, instant
 from sfm_stream.types import Window
 
 QUARTER_MS, HOUR_MS = 900_000, 3_600_000
@@ -69,17 +70,20 @@ def calendar(zone: str, window_ms: int, since_ms: int, until_year: int = 2100) -
         raise ConfigError(f"rollup.zone: {zone!r} is not an IANA time zone name") from None
     step, shortest, longest = _days(info, since_ms, until_year)
     if step % QUARTER_MS:
-        raise ConfigError(f"rollup.zone: days of {zone} do not begin on quarters of an hour of UTC since {since_ms} ms")
+        raise ConfigError(
+            f"rollup.zone: days of {zone} do not begin on quarters of an hour of UTC since {instant(since_ms)}"
+        )
     if shortest < SHORTEST_DAY_MS or longest > LONGEST_DAY_MS:
         raise ConfigError(
-            f"rollup.zone: days of {zone} since {since_ms} ms have {shortest / HOUR_MS:g} to {longest / HOUR_MS:g} "
+            f"rollup.zone: days of {zone} since {instant(since_ms)} have {shortest / HOUR_MS:g} to "
+            f"{longest / HOUR_MS:g} "
             "hours, and only 22 to 26 can be rolled up; a later event.earliest may leave such days out"
         )
     found = Calendar(zone, "quarter" if step < HOUR_MS else "hour", longest)
     if found.base_ms % window_ms:
         raise ConfigError(
             f"rollup.zone: days of {zone} are sums of spans of {found.base_ms // 60_000} min of UTC, which windows of "
-            f"{window_ms} ms do not fill; choose a window.size that divides {found.base_ms // 60_000} min"
+            f"{duration(window_ms)} do not fill; choose a window.size that divides {found.base_ms // 60_000} min"
         )
     return found
 

@@ -7,6 +7,7 @@ import hashlib
 import msgspec
 
 from sfm_stream.errors import StateError
+from sfm_stream.notation import instant
 from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.keys import encode_key
@@ -104,7 +105,7 @@ def require_continuation(state: PartitionState, plan: CountingPlan, source: str,
             f"pipeline {plan.pipeline}, epoch {plan.epoch}: the configuration differs from the one that made the "
             f"releases so far (fingerprint {state.fingerprint} then, {plan.fingerprint} now). Releases of two "
             "configurations must not mix: raise pipeline.epoch and set window.start to a window border not before "
-            f"{drawn_ms} ms"
+            f"{instant(drawn_ms)}"
         )
     if state.partitions != plan.partitions:
         raise StateError(
@@ -118,12 +119,12 @@ def require_continuation(state: PartitionState, plan: CountingPlan, source: str,
         )
     if state.start_ms != plan.windows.start_ms:
         raise StateError(
-            f"window.start is {plan.windows.start_ms} ms, this epoch began at {state.start_ms} ms; "
+            f"window.start is {instant(plan.windows.start_ms)}, this epoch began at {instant(state.start_ms)}; "
             "it is fixed at first start"
         )
     # Where nothing is drawn any list will do; an earlier version left a digest even then.
     if drawn_ms > state.start_ms and state.declared != declared_digest(plan, drawn_ms):
         raise StateError(
             f"partition {partition}: privacy.declared changed for windows that are already released. A new key takes "
-            f"effect in a window that starts at or after {drawn_ms} ms; a key is never withdrawn within an epoch"
+            f"effect in a window that starts at or after {instant(drawn_ms)}; a key is never withdrawn within an epoch"
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from sfm_stream.errors import IncompatibleError, StateError
+from sfm_stream.notation import duration, instant
 from sfm_stream.pipeline.rollup_state import Cursor
 from sfm_stream.pipeline.spans import GRAINS, Calendar
 from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord
@@ -99,8 +100,9 @@ class Epoch:
             self.from_ms = self.through_ms = marker.start_ms
         if marker.start_ms > self.through_ms:
             raise StateError(
-                f"{self.head}, partition {self.head.partition}: a close marker begins at {marker.start_ms} ms, the one "
-                f"before it ended at {self.through_ms} ms; what lies between is missing from the sketch topic"
+                f"{self.head}, partition {self.head.partition}: a close marker begins at {instant(marker.start_ms)}, "
+                "the one "
+                f"before it ended at {instant(self.through_ms)}; what lies between is missing from the sketch topic"
             )
         self.through_ms = max(self.through_ms, marker.through_ms)
 
@@ -209,8 +211,8 @@ class Epoch:
         self._require_equal("window size", self.head.window_ms, window_ms)
         if self.calendar.base_ms % window_ms or start_ms % window_ms:
             raise IncompatibleError(
-                f"{self.head}: a window of {window_ms} ms at {start_ms} ms does not fit into the {self.calendar.base}s "
-                f"of which days of {self.calendar.zone} are made"
+                f"{self.head}: a window of {duration(window_ms)} at {instant(start_ms)} does not fit into the "
+                f"{self.calendar.base}s of which days of {self.calendar.zone} are made"
             )
 
     def _require_kind(self, sketch: Described, unit: str) -> None:

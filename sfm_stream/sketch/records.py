@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sfm_stream.errors import FormatError
+from sfm_stream.notation import duration
 from sfm_stream.sketch.keys import decode_key
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally
@@ -205,7 +206,7 @@ def _check_span(grain: str, window: Window) -> None:
     _check_choice("grain", grain, tuple(SPANS_MS))
     shortest, longest = SPANS_MS[grain]
     if not shortest <= window.end_ms - window.start_ms <= longest:
-        raise FormatError("end_ms", f"a span of {window.end_ms - window.start_ms} ms is not one {grain}")
+        raise FormatError("end_ms", f"a span of {duration(window.end_ms - window.start_ms)} is not one {grain}")
     for name, border in (("start_ms", window.start_ms), ("end_ms", window.end_ms)):
         if border % QUARTER_MS:
             raise FormatError(name, "not on a border of 15 minutes")

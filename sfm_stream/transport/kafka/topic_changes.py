@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sfm_stream.notation import duration
 from sfm_stream.transport.kafka.topic_rules import (
     ClusterNeeds,
     Purpose,
@@ -119,8 +120,8 @@ def _other_clock(before: TopicFacts, now: TopicFacts) -> list[str]:
     if was == TIMESTAMP_TYPES["log_append_time"]:
         return []
     return [
-        f"topic {now.name}: the bound of time stamps {direction} the broker's clock was {bound} ms and now is "
-        f"{now.timestamp_bound_ms(direction)} ms: {_BACK}"
+        f"topic {now.name}: the bound of time stamps {direction} the broker's clock was {duration(bound)} and now is "
+        f"{duration(now.timestamp_bound_ms(direction))}: {_BACK}"
         for direction in ("before", "after")
         if (bound := before.timestamp_bound_ms(direction)) != now.timestamp_bound_ms(direction)
     ]

@@ -67,13 +67,13 @@ def test_topics_as_they_were_are_no_change():
         ),
         (
             altered(SOURCE, message_timestamp_after_max_ms="9"),
-            "after the broker's clock was 3600000 ms and now is 9 ms",
+            "after the broker's clock was 1h and now is 9ms",
         ),
         (
             altered(SOURCE, message_timestamp_before_max_ms="9"),
-            f"before the broker's clock was {FOREVER_MS} ms and now",
+            f"before the broker's clock was {FOREVER_MS}ms and now",
         ),
-        (altered(SOURCE, message_timestamp_after_max_ms=str(FOREVER_MS)), f"now is {FOREVER_MS} ms: set it back"),
+        (altered(SOURCE, message_timestamp_after_max_ms=str(FOREVER_MS)), f"now is {FOREVER_MS}ms: set it back"),
         (altered(SOURCE, retention_ms="1000"), "retention.ms is 1000, set it to more than"),
         (altered(SOURCE, cleanup_policy="compact"), "cleanup.policy is compact, set it to delete"),
     ],
@@ -91,7 +91,7 @@ def test_a_deleted_input_is_named_with_a_new_epoch():
 def test_the_bound_of_older_brokers_is_seen_too():
     base = replace(SOURCE, configs={"message.timestamp.type": "CreateTime", DIFFERENCE: "3600000"})
     lines = changes([kept_input(base)], {"in": altered(base, message_timestamp_difference_max_ms="9")})
-    assert len(lines) == 2 and all("was 3600000 ms and now is 9 ms" in line for line in lines)
+    assert len(lines) == 2 and all("was 1h and now is 9ms" in line for line in lines)
 
 
 def test_bounds_do_not_matter_where_the_broker_gives_the_time():
