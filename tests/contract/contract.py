@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from kafka.errors import KafkaError
 from support.fake_kafka import FakeConnection, FakeProducer, run_on
 from support.fake_kafka_broker import FakeCluster
 from support.kafka_topics import KEPT
+from support.patience import patiently, until
 
 from sfm_stream.transport.base import TopicReader, Transport
 from sfm_stream.transport.embedded import EmbeddedTransport, TopicInput
@@ -30,7 +30,6 @@ from sfm_stream.transport.lines import LineInput
 from sfm_stream.transport.sqlite import SqliteLog
 from sfm_stream.types import ROLLUPS, SKETCHES, Assigned, InputEnd, Record, Revoked, Step
 
-PATIENCE_S = 30.0
 INPUT = "input"
 
 
@@ -66,9 +65,9 @@ class Seen:
 def poll_until(transport: Transport, done: Callable[[Seen], bool]) -> Seen:
     """Poll until `done`, checking what holds for every batch."""
     seen = Seen()
-    deadline = time.monotonic() + PATIENCE_S
-    while not done(seen):
-        assert time.monotonic() < deadline, f"nothing more came; so far {seen.kinds}"
+    for _ in patiently(lambda: f"nothing more came; so far {seen.kinds}"):
+        if done(seen):
+            break
         for event in transport.poll():
             seen.kinds.append(type(event).__name__)
             if isinstance(event, Assigned):
@@ -182,10 +181,11 @@ class KafkaBackend:
     def reader(self) -> Iterator[TopicReader]:
         reader = TopicLog(self.connection, self.names.topics)
         # The broker answers a commit before its markers are in every partition; they are a moment later.
-        deadline = time.monotonic() + PATIENCE_S
         for topic in self.names.topics.values():
-            while reader.ends(topic, [0, 1], stable=True) != reader.ends(topic, [0, 1], stable=False):
-                assert time.monotonic() < deadline, "a transaction stays open"
+            until(
+                lambda: reader.ends(topic, [0, 1], stable=True) == reader.ends(topic, [0, 1], stable=False),  # noqa: B023
+                lambda: "a transaction stays open",
+            )
         yield reader
         reader.close()
 

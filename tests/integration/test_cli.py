@@ -12,6 +12,7 @@ import sys
 
 import pytest
 from support.embedded_runs import HOUR_MS, MINUTE_MS, START_MS, command, markers, releases, write_config, write_events
+from support.patience import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_run_shows_a_progress_bar_on_a_terminal(app):
                 shown += chunk
         except OSError:
             pass  # the other end was closed
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
     os.close(master)
     assert b"counting" in shown
 
@@ -248,10 +249,9 @@ def test_a_signal_stops_between_two_transactions_and_loses_nothing(tmp_path):
     config = write_config(tmp_path, buckets=4096, levels=24, max_transaction_bytes=1 << 16)
     call = [sys.executable, "-m", "sfm_stream.cli", "run", str(config), "--json"]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as process:
-        while not (tmp_path / "out.sqlite").exists():
-            pass
+        until((tmp_path / "out.sqlite").exists, every_s=0.0)
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode in (143, -signal.SIGTERM, 0)
     if out:
         assert json.loads(out)["stopped_by_signal"] in (signal.SIGTERM, None)
@@ -271,5 +271,5 @@ def test_commands_without_a_cluster_do_not_load_its_client(app):
     loaded = "print(sorted(name for name in sys.modules if name.partition('.')[0] in ('kafka', 'pyarrow')))"
     run = f"cli(['check', {str(app)!r}], standalone_mode=False)"
     call = f"import sys; from sfm_stream.cli.main import cli; {run}; {loaded}"
-    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr

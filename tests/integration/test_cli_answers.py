@@ -22,6 +22,7 @@ from support.embedded_runs import (
     write_config,
     write_events,
 )
+from support.patience import PATIENCE_S
 
 from sfm_stream.sketch.codec import decode
 from sfm_stream.transport.sqlite import SqliteLog
@@ -251,7 +252,7 @@ def test_a_row_fits_into_eighty_columns_of_a_terminal(app, question):
     code += "estimate.console = lambda: Console(width=80, force_terminal=True, no_color=True, highlight=False)\n"
     code += "from sfm_stream.cli.main import main\nmain()"
     call = [sys.executable, "-c", code, "estimate", str(app), *question]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in done.stdout.splitlines()]
     rows = [line for line in lines if line.startswith("p ")]

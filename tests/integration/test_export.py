@@ -34,6 +34,7 @@ from support.embedded_runs import (
     write_config,
     write_events,
 )
+from support.patience import PATIENCE_S
 from support.rollup_runs import release
 
 from sfm_stream.asked import LeftOut, newest_rollups
@@ -232,7 +233,7 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(app):
     call = [sys.executable, "-m", "sfm_stream.cli", "export", str(app), "--out", "-"]
     read_end, write_end = os.pipe()
     os.close(read_end)
-    done = subprocess.run(call, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = subprocess.run(call, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
     os.close(write_end)
     assert done.returncode > 0 and done.stderr == ""
 
@@ -246,7 +247,7 @@ def test_a_spinner_shows_on_a_terminal(app):
         with suppress(OSError):  # the other end was closed
             while chunk := os.read(master, 4096):
                 shown += chunk
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
     os.close(master)
     assert b"exporting" in shown
 
@@ -465,11 +466,11 @@ def test_a_file_that_is_there_is_kept_unless_it_is_forced(app, out):
 def test_without_pyarrow_csv_works_and_parquet_is_one_clear_line(app):
     code = "import sys; sys.modules['pyarrow'] = None; from sfm_stream.cli.main import main; main()"
     call = [sys.executable, "-c", code, "export", str(app), "--out"]
-    done = subprocess.run([*call, str(app.parent / "out.parquet")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*call, str(app.parent / "out.parquet")], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("error: ") and "pip install 'sfm-stream[parquet]'" in done.stderr
     assert left(app) == []
-    done = subprocess.run([*call, str(app.parent / "out.csv")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*call, str(app.parent / "out.csv")], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0 and len(read(app.parent / "out.csv")) == 24
 
 
@@ -494,21 +495,24 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(app, out):
     assert left(app) == []
 
 
-SLOW = """
-import sys, time
+HELD = """
+import os, select, signal, sys
 from sfm_stream.transport.sqlite import LogReader
 read = LogReader.read
-def slowly(self, *a, **k):
+signalled, woken = os.pipe()
+os.set_blocking(woken, False)
+signal.set_wakeup_fd(woken)
+def held(self, *a, **k):
     for number, record in enumerate(read(self, *a, **k)):
         if number == 10:
             print("half-way", flush=True)
-        if number >= 10:
-            time.sleep(0.2)
+            select.select([sys.stdin, signalled], [], [])
         yield record
-LogReader.read = slowly
+LogReader.read = held
+from sfm_stream.cli.main import main
 main()
 """
-"""The command with an input that takes its time after ten records."""
+"""The command, which stops after ten records until a signal comes or its standard input ends."""
 
 
 @pytest.mark.parametrize(
@@ -524,12 +528,13 @@ main()
 def test_an_export_that_is_stopped_half_way_leaves_no_half_file(app, out, number, there):
     if there:
         (app.parent / out).write_text("before")
-    call = [sys.executable, "-c", SLOW, "export", str(app), "--force", "--out", str(app.parent / out)]
-    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    call = [sys.executable, "-c", HELD, "export", str(app), "--force", "--out", str(app.parent / out)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(call, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout.readline() == "half-way\n"
         assert f".{out}.part" in left(app), "it was not at work"
         process.send_signal(number)
-        said, complained = process.communicate(timeout=60)
+        said, complained = process.communicate(timeout=PATIENCE_S)
     killed = number == signal.SIGKILL
     assert process.returncode == (-number if killed else 128 + number), complained
     assert said == "" and complained == ("" if killed else "stopped by a signal; run it again to export\n")
@@ -539,12 +544,13 @@ def test_an_export_that_is_stopped_half_way_leaves_no_half_file(app, out, number
 
 
 def test_two_exports_into_one_file_do_not_mix(app):
-    call = [sys.executable, "-c", SLOW, "export", str(app), "--out", str(app.parent / "out.csv")]
-    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as process:
+    call = [sys.executable, "-c", HELD, "export", str(app), "--out", str(app.parent / "out.csv")]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "half-way\n"
         done = here("export", app, "--out", app.parent / "out.csv")
         assert done.returncode == 2 and "another export is writing it" in done.stderr
-        assert process.wait(60) == 0
+        process.stdin.close()
+        assert process.wait(PATIENCE_S) == 0
     assert len(read(app.parent / "out.csv")) == 24 and left(app) == ["out.csv"]
 
 

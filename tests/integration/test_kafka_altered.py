@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from support.kafka_runs import Run, page_views, wait_until
-from support.kafka_serving import PATIENCE_S, Serving, serving
+from support.kafka_serving import Serving, serving
 from support.kafka_topics import make_topic, produce
+from support.patience import PATIENCE_S
 
 from sfm_stream.app import topic_watch
 from sfm_stream.app.cluster import open_repartition
@@ -90,6 +93,10 @@ def test_a_changed_topic_ends_the_workers(run: Run, admin: KafkaAdminClient, cha
         error = workers.await_error()
     assert getattr(error, "exit_code", None) == 4, repr(error)
     assert re.search(message, str(error), re.DOTALL), str(error)
+    if change == "made anew":  # with the remedy it goes on
+        to_come = datetime.fromtimestamp(time.time() // 60 * 60 + 120, UTC).isoformat()
+        with serving(run.config(epoch=2, start=to_come), "ingest", "publish", "rollup", first=True) as workers:
+            workers.await_joined()
 
 
 COPY_CHANGES: dict[str, tuple[Change, str]] = {

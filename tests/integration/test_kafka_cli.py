@@ -27,6 +27,7 @@ from support.kafka_runs import (
     workers,
 )
 from support.kafka_topics import make_topic, read_all
+from support.patience import PATIENCE_S
 
 from sfm_stream.sketch.codec import Release, RollupRecord, decode
 from sfm_stream.sketch.keys import decode_key
@@ -39,7 +40,7 @@ OWN = ("outbox", "ledger", "sketches", "rollups")
 class Command:
     """A command that has ended: its exit code and what it said."""
 
-    def __init__(self, *call: str, timeout_s: float = 90) -> None:
+    def __init__(self, *call: str, timeout_s: float = PATIENCE_S) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "sfm_stream.cli", *call],
             capture_output=True,

@@ -13,13 +13,16 @@ from click.testing import CliRunner
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from support.kafka_runs import Event, Run, cells_of, closed_through, expected_cells, wait_until
-from support.kafka_serving import PATIENCE_S, Serving, serving
+from support.kafka_serving import Serving, serving
+from support.patience import PATIENCE_S, until
 
 from sfm_stream.app import topic_watch
 from sfm_stream.cli.check import check
 from sfm_stream.errors import StateError
 from sfm_stream.sketch.codec import Release, decode
 from sfm_stream.sketch.keys import decode_key
+from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.topics import facts
 
 pytestmark = pytest.mark.kafka
 SIZE_MS = 1000
@@ -48,6 +51,7 @@ def make_run(kafka: str, folder: Path, timestamps: str, **settings: object) -> R
 def stamp_by(admin: KafkaAdminClient, run: Run, timestamps: str) -> None:
     wanted = {"message.timestamp.type": TYPES[timestamps]}
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, run.topic, wanted)])
+    until(lambda: facts(Connection((run.bootstrap,)), [run.topic])[run.topic].timestamp_type == TYPES[timestamps])
 
 
 def now_ms() -> int:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from support.kafka_cluster import (
     read_all,
     topic_name,
 )
+from support.patience import PATIENCE_S, until
 
 TIME_MS = 1_767_225_600_000
 
@@ -77,12 +77,9 @@ def test_no_node_outlives_the_process_that_started_it(tmp_path):
         pytest.skip("a container engine sees to that")
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     call = [sys.executable, "-c", ORPHANS, str(tmp_path / "cluster")]
-    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    deadline = time.monotonic() + 20
-    while any(map(lives, map(int, done.stdout.split()))):
-        assert time.monotonic() < deadline, "still there"
-        time.sleep(0.05)
+    until(lambda: not any(map(lives, map(int, done.stdout.split()))), lambda: "still there")
     assert not (tmp_path / "cluster" / "live").exists()
 
 

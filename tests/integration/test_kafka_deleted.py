@@ -13,8 +13,9 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaTimeoutError
 from support.kafka_cluster import KafkaUnavailable, find_cluster
 from support.kafka_runs import Run, page_views, wait_until
-from support.kafka_serving import PATIENCE_S, Serving, serving
+from support.kafka_serving import Serving, serving
 from support.kafka_topics import topic_name
+from support.patience import PATIENCE_S
 
 from sfm_stream.app import topic_watch
 from sfm_stream.transport.kafka.client import Connection

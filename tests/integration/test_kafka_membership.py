@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -10,6 +9,7 @@ import pytest
 from kafka.admin import MemberToRemove
 from kafka.structs import MemberState
 from support.kafka_topics import make_topic, topic_name
+from support.patience import patiently
 
 from sfm_stream.errors import StateError
 from sfm_stream.transport.kafka.client import Connection
@@ -66,7 +66,7 @@ def test_a_leader_whose_rejoin_ends_between_two_polls_takes_part_in_it(kafka: st
         with suppress(StateError):  # the other one may not have heard of the new partitions but for being given one
             _until(lambda: len(other._next) > 1, other)
         with pytest.raises(StateError, match="had 2 partitions and now has 4"):
-            _until(lambda: False, leader, patience_s=15)
+            _until(lambda: False, leader)
         assert leader._consumer.group_metadata().generation_id > before.generation_id
     finally:
         for transport in members:
@@ -89,12 +89,11 @@ def _until(
     done: Callable[[], object],
     *polled: KafkaTransport,
     told: list[tuple[str, int]] | None = None,
-    patience_s: float = 30,
 ) -> None:
     """Poll these; told: what the first of them is told of its partitions."""
-    deadline = time.monotonic() + patience_s
-    while not done():
-        assert time.monotonic() < deadline, told
+    for _ in patiently(lambda: told):  # noqa: B023
+        if done():
+            return
         for transport in polled:
             found = [(type(e).__name__, e.partition) for e in transport.poll() if not isinstance(e, InputEnd)]
             if told is not None and transport is polled[0]:

@@ -6,7 +6,6 @@ Errors may be of other classes; a real broker may take a moment to write the mar
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from kafka.errors import KafkaError
 from kafka.structs import MemberState, OffsetAndMetadata
 from support.fake_kafka import FakeConnection
 from support.kafka_topics import make_topic, topic_name
+from support.patience import PATIENCE_S, patiently, until
 
 from sfm_stream.transport.kafka.client import Connection
 from sfm_stream.transport.kafka.producer import _dispose, _watched
@@ -25,7 +25,6 @@ from sfm_stream.transport.kafka.rebalance import Rebalance
 from sfm_stream.transport.kafka.topic_log import TopicLog
 
 SCRIPTS, STEPS, PARTITIONS = 24, 14, 2
-PATIENCE_S = 20.0
 Step = tuple[Any, ...]
 
 
@@ -47,9 +46,9 @@ class Side:
         listener = Rebalance()
         listener.consumer = self.member
         self.member.subscribe([self.prefix], listener=listener)
-        deadline = time.monotonic() + PATIENCE_S
-        while self.member.group_metadata().state != MemberState.STABLE:
-            assert time.monotonic() < deadline, "the group does not get together"
+        for _ in patiently(lambda: "the group does not get together"):
+            if self.member.group_metadata().state == MemberState.STABLE:
+                break
             self.member.poll(timeout_ms=100)
 
     def make(self, name: str) -> None:
@@ -199,7 +198,5 @@ def test_scripts_end_alike(sides: tuple[Side, Side], seed: int) -> None:
 
 
 def require_same(sides: tuple[Side, Side], look: Callable[[Side], Any], done: list[tuple[Step, bool]]) -> None:
-    expected, deadline = look(sides[0]), time.monotonic() + PATIENCE_S
-    while (found := look(sides[1])) != expected and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert found == expected, done
+    expected = look(sides[0])
+    until(lambda: look(sides[1]) == expected, lambda: (look(sides[1]), expected, done), 0.02)

@@ -17,6 +17,7 @@ from kafka import KafkaProducer
 from support.kafka_oracle import judge
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
 from support.kafka_topics import make_topic, produce, read_all, topic_name
+from support.patience import PATIENCE_S, patiently
 from unit.pipeline.test_hostile_neighbours import ITEMS
 
 from sfm_stream.app.cluster import open_repartition
@@ -71,11 +72,12 @@ def count_of(bootstrap: str, topic: str) -> int:
 
 def hold_at(copy, reached: Callable[[], bool]) -> None:
     """Once it has begun let it run a fifth of a second at a time, and look while it is stopped and cannot move on."""
-    before, deadline = copy.said.count("assigned"), time.monotonic() + 90
+    before = copy.said.count("assigned")
     wait_until(lambda: copy.process.poll() is not None or copy.said.count("assigned") > before, 60, every_s=0.02)
     copy.process.send_signal(signal.SIGSTOP)
-    while copy.process.poll() is None and not reached():
-        assert time.monotonic() < deadline, copy.said
+    for _ in patiently(lambda: copy.said):
+        if copy.process.poll() is not None or reached():
+            break
         copy.process.send_signal(signal.SIGCONT)
         time.sleep(0.2)
         copy.process.send_signal(signal.SIGSTOP)
@@ -99,7 +101,7 @@ def test_a_copy_that_is_killed_and_started_again_holds_each_record_once_and_is_c
     with command(log, *call) as copy:
         wait_until(lambda: copy.process.poll() is not None or count_of(kafka, copied) >= len(rows), 60)
         copy.process.terminate()
-        assert copy.process.wait(20) == 0, copy.said
+        assert copy.process.wait(PATIENCE_S) == 0, copy.said
     require_copy(kafka, copied, rows)
 
     run.config(topic=copied)
@@ -218,7 +220,7 @@ def test_without_it_ingest_stops_and_advises_it(kafka, tmp_path):
     produce(kafka, run.topic, [(e.user.encode(), e.value, e.arrival_ms, 0) for e in elsewhere])
     file = str(run.config())
     with command(tmp_path / "ingest.log", "ingest", file, "--first-start", "--operator", "") as ingest:
-        assert ingest.process.wait(60) == 4, ingest.said
+        assert ingest.process.wait(PATIENCE_S) == 4, ingest.said
     [error] = [line for line in ingest.said.splitlines() if line.startswith("error: ")]
     assert "limits.max_consecutive_invalid = 200" in error
     assert "mostly key_misplaced" in error and "sfm-stream repartition" in error
@@ -230,5 +232,5 @@ def test_a_source_that_cannot_be_is_refused(kafka, tmp_path, source, problem):
     run = Run(kafka, tmp_path)
     source = run.topic if source == "itself" else source
     with command(tmp_path / "log", "repartition", str(run.config()), "--from", source, "--partitions", "3") as copy:
-        assert copy.process.wait(30) == 3
+        assert copy.process.wait(PATIENCE_S) == 3
     assert f"error: --from: {problem}" in copy.said

@@ -10,6 +10,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from support.kafka_topics import make_topic, produce, read_all, topic_name
+from support.patience import until
 
 from sfm_stream.errors import ConfigError
 from sfm_stream.settings import KafkaTable, WindowTable
@@ -45,6 +46,7 @@ class Pipeline:
     def alter(self, topic: str, settings: dict[str, str]) -> None:
         answer = self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
         assert answer == {"topic": {topic: "OK"}}
+        until(lambda: settings.items() <= facts(self.connection, [topic])[topic].configs.items())
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def test_a_topic_that_is_made_again_has_another_id(pipeline, kafka):
     before = facts(pipeline.connection, [topic])[topic]
     assert facts(pipeline.connection, [topic])[topic] == before
     pipeline.admin.delete_topics([topic])
-    assert facts(pipeline.connection, [topic]) == {}
+    until(lambda: facts(pipeline.connection, [topic]) == {})
     make_topic(kafka, topic)
     assert facts(pipeline.connection, [topic])[topic].topic_id not in ("", before.topic_id)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.embedded_runs import HOUR_MS, START_MS, payloads, releases, rollups, write_config
+from support.patience import PATIENCE_S
 
 WORKER = Path(__file__).with_name("kill_worker.py")
 EVENTS = 6000
@@ -43,7 +44,7 @@ def make(folder: Path, **settings: object) -> Path:
 def work(config: Path, point: str = "never", count: int = 0) -> int:
     env = os.environ | {"PYTHONPATH": str(WORKER.parent.parent)}
     call = [sys.executable, str(WORKER), str(config), point, str(count)]
-    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode
 

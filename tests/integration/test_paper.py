@@ -6,7 +6,6 @@ import math
 import re
 import subprocess
 import sys
-import time
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.patience import until
 
 from benchmarks.paper import claims, document, runner
 from benchmarks.paper.cells import PRIVATE, SYM, Cell, Plan
@@ -97,13 +97,6 @@ def alive(group: int) -> bool:
             if int(owner) == group and state not in "ZX":
                 return True
     return False
-
-
-def until(condition, seconds: float = 60.0) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited too long"
-        time.sleep(0.02)
 
 
 # The runner

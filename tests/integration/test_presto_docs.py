@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 from reference import presto_reader as oracle
+from support.patience import PATIENCE_S
 from support.presto_page import BIAS, PAGE, bias_epsilon, blocks, readme_config, require_as_said
 
 from sfm_stream.app.export import COLUMNS
@@ -48,7 +49,7 @@ def test_the_commands_run_on_the_configuration_of_the_readme(tmp_path):
         program, *arguments = shlex.split(line)
         assert program == "sfm-stream"
         call = [sys.executable, "-m", "sfm_stream.cli", *arguments]
-        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
         assert (done.returncode, done.stderr) == (0, ""), line
     releases, rollups = (parquet.read_table(tmp_path / f"{name}.parquet") for name in ("sketches", "rollups"))
     with (tmp_path / "tuesday.csv").open(newline="") as text:

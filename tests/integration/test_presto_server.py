@@ -16,6 +16,7 @@ import pyarrow.parquet as parquet
 import pytest
 from golden import make_presto_engine
 from reference import presto_reader as oracle
+from support.patience import PATIENCE_S
 from support.presto_page import BIAS, ROOT, bias_epsilon, blocks, readme_config, require_as_said
 
 from sfm_stream.sketch import presto
@@ -53,7 +54,7 @@ def exported(engine):
         calls.append(f"export app.toml --format presto --topic {topic} --out {tables / name / f'rows.{kind}'}")
     for call in calls:
         words = [sys.executable, "-m", "sfm_stream.cli", *call.split()]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stderr
     return tables
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.kafka_topics import make_topic, produce, topic_name
+from support.patience import PATIENCE_S, patiently, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
@@ -42,7 +43,7 @@ def test_the_commands_run_on_the_configuration(tmp_path):
         program, *arguments = shlex.split(line)
         assert program == "sfm-stream"
         call = [sys.executable, "-m", "sfm_stream.cli", *arguments]
-        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, (line, done.stderr)
     assert "95 % interval" in done.stdout and "lower_bound" in done.stdout
 
@@ -79,18 +80,19 @@ session_timeout = "6s"
     running = []
     try:
         for _, *arguments in [workers[0], workers[0], workers[0], workers[1]]:
-            log = (tmp_path / f"{len(running)}.log").open("wb")
+            path = tmp_path / f"{len(running)}.log"
             call = [sys.executable, "-m", "sfm_stream.cli", *arguments]
-            running.append(subprocess.Popen(call, cwd=tmp_path, stdout=log, stderr=log))
-            time.sleep(4)
+            with path.open("wb") as log:
+                running.append(subprocess.Popen(call, cwd=tmp_path, stdout=log, stderr=log))
+            # It has begun, or joined what has begun.
+            until(lambda: "begins at" in path.read_text() or "begun" in path.read_text() or arguments[0] != "ingest")  # noqa: B023
         running[0].kill()
-        deadline = time.monotonic() + 120
-        done = None
-        while done is None or done.stdout.count("ok") < 3:
-            assert time.monotonic() < deadline, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("*.log"))]
+        for _ in patiently(lambda: [path.read_text()[-2000:] for path in sorted(tmp_path.glob("*.log"))]):
             call = [sys.executable, "-m", "sfm_stream.cli", *ask[1:]]
-            done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
             assert done.returncode in (0, 9), done.stderr
+            if done.stdout.count("ok") >= 3:
+                break
     finally:
         for worker in running:
             worker.kill()
@@ -100,7 +102,10 @@ session_timeout = "6s"
 def test_the_demo_runs_and_its_intervals_hold():
     """False alarms: 589 intervals of days at 95 % fall below 90 % in fewer than 1e-6 of runs, were they independent."""
     done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "flights" / "demo.py"], capture_output=True, text=True, timeout=300
+        [sys.executable, ROOT / "examples" / "flights" / "demo.py"],
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     assert "What was protected" in done.stdout and "true count" in done.stdout

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.patience import PATIENCE_S
 
 from sfm_stream.app.runner import RunReport, Stop, run_to_end
 from sfm_stream.app.wiring import embedded
@@ -109,7 +110,7 @@ def run_here(config: Path, coins: Coins = SYSTEM_COINS) -> RunReport:
 def command(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
     """Run the `sfm-stream` command in a process of its own."""
     call = [sys.executable, "-m", "sfm_stream.cli", *map(str, arguments)]
-    return subprocess.run(call, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
+    return subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE_S, **options)  # type: ignore[call-overload]
 
 
 def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from support.kafka_nodes import CONTROLLER, POM, VERSION, Cluster, KafkaUnavailable, identity, listens, locked
 from support.kafka_topics import make_topic, produce, read_all, topic_name
+from support.patience import PATIENCE_S
 
 __all__ = [
     "Cluster",
@@ -50,7 +51,7 @@ def java() -> str:
     found = shutil.which("java")
     if not found:
         raise KafkaUnavailable("no Java")
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60).stderr
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=PATIENCE_S).stderr
     version = re.search(r'version "(\d+)', said)
     if not version or int(version[1]) < 17:
         raise KafkaUnavailable(f"Java 17 or later is needed, this is: {said.strip()[:80]}")
@@ -110,7 +111,7 @@ class KafkaCluster(Cluster):
             (self.live / f"data-{node}" / "meta.properties").write_text(meta)
 
     def run_tool(self, *call: str) -> None:
-        done = subprocess.run([*self.jvm, *call], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*self.jvm, *call], capture_output=True, text=True, timeout=PATIENCE_S)
         if done.returncode:
             raise RuntimeError(f"{call[0]}: {done.stdout}{done.stderr}")
 

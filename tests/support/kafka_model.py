@@ -22,6 +22,7 @@ from support.fake_kafka import run_on
 from support.fake_kafka_broker import FakeCluster
 from support.kafka_model_process import MarkingCoins, Process, held
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, Event
+from support.patience import PATIENCE_S
 
 from sfm_stream.app import cluster as composition
 from sfm_stream.app import first_start
@@ -36,7 +37,7 @@ SOURCE, PIPELINE = "in", "model"
 START_MS = 1_767_225_600_000
 """2026-01-01T00:00:00Z."""
 SPAN_MS, GRACE_MS, MARGIN_MS = 5 * MINUTE_MS, 30_000, 1_000
-QUIET_TURNS, PATIENCE_S = 1500, 60
+QUIET_TURNS = 1500
 
 
 @dataclass(frozen=True)

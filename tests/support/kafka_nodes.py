@@ -10,12 +10,12 @@ import random
 import re
 import shutil
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from kafka.errors import KafkaError
 from support.kafka_topics import unready
+from support.patience import patiently
 
 POM = Path(__file__).parent / "kafka" / "pom.xml"
 VERSION = re.search(r"<kafka.version>(.+?)</kafka.version>", POM.read_text("utf-8"))[1]  # type: ignore[index]
@@ -134,17 +134,16 @@ class Cluster:
             self.launch(node)
         self.await_brokers()
 
-    def await_brokers(self, timeout_s: float = 90) -> None:
-        """Every broker that runs answers for itself and is in sync. Raises RuntimeError where one ends, or in time."""
-        deadline = time.monotonic() + timeout_s
+    def await_brokers(self) -> None:
+        """Every broker that runs answers for itself and is in sync. Raises RuntimeError where one ends."""
         alive = {node for node in self.brokers if self.runs(node) and node not in self.paused}
-        while problem := self.problem(alive):
+        problem = ""
+        for _ in patiently(lambda: f"{problem}\n{self.log(self.nodes[0])}", 0.1):
+            if not (problem := self.problem(alive)):
+                return
             for node in alive:
                 if not self.runs(node):
                     raise RuntimeError(f"node {node} ended:\n{self.log(node)}")
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"after {timeout_s} s: {problem}\n{self.log(self.nodes[0])}")
-            time.sleep(0.1)
 
     def problem(self, alive: set[int]) -> str:
         # Each is asked itself: for some seconds the others take a killed broker for a live one.

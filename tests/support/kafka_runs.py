@@ -20,6 +20,7 @@ from pathlib import Path
 import xxhash
 from kafka.partitioner import murmur2 as java_murmur2
 from support.kafka_topics import Read, make_topic, produce, read_all
+from support.patience import PATIENCE_S, patiently
 
 from sfm_stream.sketch.codec import CloseMarker, Release, decode
 
@@ -185,15 +186,15 @@ class Worker:
 
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
-        self.process.wait(20)
+        self.process.wait(PATIENCE_S)
 
-    def stop(self, timeout_s: float = 20) -> int:
+    def stop(self) -> int:
         """Ask it to end, once it listens to signals: before, one would end it at once. Its exit code."""
         wait_until(lambda: not self.running or "listens to signals" in self.said(), 60, [self], 0.1)
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         try:
-            return self.process.wait(timeout_s)
+            return self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"did not stop: {self.said()}") from None
@@ -216,12 +217,14 @@ def workers() -> Iterator[list[Worker]]:
 def wait_until(
     done: Callable[[], bool], timeout_s: float, started: Iterable[Worker] = (), every_s: float = 0.5
 ) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not done():
-        if time.monotonic() > deadline:
-            said = "\n".join(f"--- {w.log.name} ({w.process.poll()}):\n{w.said()[-3000:]}" for w in started)
-            raise AssertionError(f"not done after {timeout_s} s\n{said}")
-        time.sleep(every_s)
+    """Fails with what these workers said once PATIENCE_S are over, or timeout_s where that is more."""
+
+    def said() -> str:
+        return "\n".join(f"--- {w.log.name} ({w.process.poll()}):\n{w.said()[-3000:]}" for w in started)
+
+    for _ in patiently(said, every_s, timeout_s):
+        if done():
+            return
 
 
 def closed_through(records: Iterable[Read], epoch: int = 1) -> dict[int, int]:

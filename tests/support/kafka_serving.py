@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from support.kafka_runs import wait_until
+from support.patience import PATIENCE_S
 
 from sfm_stream.app.cluster import Service, open_ingest, open_publisher, open_rollup
 from sfm_stream.app.service import serve
 from sfm_stream.config import load_config
-
-PATIENCE_S = 300
 
 
 class NoCoins:

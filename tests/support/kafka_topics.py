@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Mapping
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from support.patience import PATIENCE_S, patiently
 
 Sent = tuple[bytes | None, bytes | None, int | None, int | None]
 """Key, value, timestamp in ms (None: now), partition (None: by the key)."""
@@ -58,17 +58,17 @@ def produce(
             producer.send(topic, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition)
             for key, value, timestamp_ms, partition in records
         ]
-        written = [future.get(timeout=60) for future in futures]
+        written = [future.get(timeout=PATIENCE_S) for future in futures]
         if transactional_id is not None:
             producer.abort_transaction() if abort else producer.commit_transaction()
     return [(record.partition, record.offset) for record in written]
 
 
-def read_all(bootstrap: str, topic: str, isolation: str = "read_committed", timeout_s: float = 30) -> list[Read]:
+def read_all(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Read]:
     """Every record of a topic by partition and offset, up to the end that this isolation shows at the time of the call.
 
     read_uncommitted: up to the high watermark, records of open and aborted transactions among them. read_committed: up
-    to the last stable offset. Raises TimeoutError where the end is not reached.
+    to the last stable offset. Fails where the end is not reached.
     """
     with KafkaConsumer(
         bootstrap_servers=bootstrap, isolation_level=isolation, enable_auto_commit=False, auto_offset_reset="earliest"
@@ -80,11 +80,10 @@ def read_all(bootstrap: str, topic: str, isolation: str = "read_committed", time
         consumer.seek_to_beginning(*parts)
         ends = consumer.end_offsets(parts)
         found: list[Read] = []
-        deadline = time.monotonic() + timeout_s
         # Positions, not records, tell the end: markers of transactions have offsets and are never given out.
-        while any(consumer.position(part) < ends[part] for part in parts):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{topic}: at {[consumer.position(part) for part in parts]}, to {ends}")
+        for _ in patiently(lambda: f"{topic}: at {[consumer.position(part) for part in parts]}, to {ends}"):
+            if all(consumer.position(part) >= ends[part] for part in parts):
+                break
             for part, records in consumer.poll(timeout_ms=100).items():
                 found += [
                     (r.partition, r.offset, r.key, r.value, r.timestamp, list(r.headers))

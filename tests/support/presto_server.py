@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +19,7 @@ import prestodb
 import pyarrow
 import pyarrow.parquet as parquet
 from support.kafka_nodes import free_ports
-
-START_S = 180
+from support.patience import PATIENCE_S, patiently
 
 CONFIG = """
 coordinator=true
@@ -116,13 +114,13 @@ def _java() -> str:
 
 def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     """Until it takes queries: it listens long before."""
-    end = time.monotonic() + START_S
-    while time.monotonic() < end and process.poll() is None:
+    for _ in patiently(lambda: log.read_text()[-3000:], 0.5):
+        if process.poll() is not None:
+            break
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/info", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/info", timeout=PATIENCE_S) as answer:
                 if b'"starting":false' in answer.read():
                     return
         except (URLError, OSError):
             pass
-        time.sleep(0.5)
     raise RuntimeError(f"Presto did not start:\n{log.read_text()[-3000:]}")

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
+from support.patience import PATIENCE_S
 
 from sfm_stream.errors import ConfigError
 from sfm_stream.http import operator_listener, public_listener
@@ -39,7 +40,7 @@ def public(registry, problems):
 
 
 def ask(listener, path, method="GET", headers=()):
-    connection = http.client.HTTPConnection(listener.host, listener.port, timeout=10)
+    connection = http.client.HTTPConnection(listener.host, listener.port, timeout=PATIENCE_S)
     connection.request(method, path, headers=dict(headers))
     answer = connection.getresponse()
     body = answer.read()

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 from support.coin_tapes import Tape, assert_draws, explore
+from support.patience import PATIENCE_S
 
 from sfm_stream.errors import EntropyError, EpsilonError, SfmStreamError
 from sfm_stream.privacy.coins import SYSTEM_COINS, SystemCoins
@@ -369,7 +370,8 @@ for child in children:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_draws_other_coins():
     root = Path(__file__).parents[3]
-    ran = subprocess.run([sys.executable, "-c", FORK], cwd=root, capture_output=True, text=True, check=True, timeout=60)
+    call = [sys.executable, "-c", FORK]
+    ran = subprocess.run(call, cwd=root, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     draws = dict(line.split() for line in ran.stdout.splitlines())
     assert set(draws) == {"before", "first", "second", "parent"}
     assert all(len(draw) == 64 for draw in draws.values())

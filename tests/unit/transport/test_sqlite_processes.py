@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.patience import PATIENCE_S, until
 
 from sfm_stream.errors import StateError
 from sfm_stream.transport.sqlite import SqliteLog
@@ -59,7 +60,7 @@ def wait_ready(process: subprocess.Popen[bytes]) -> None:
 
 
 def finish(process: subprocess.Popen[bytes]) -> bytes:
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     return errors
 
 
@@ -96,7 +97,14 @@ def test_a_writer_killed_at_any_moment_leaves_whole_steps(tmp_path: Path) -> Non
         reached = check_whole(path)
         assert reached >= steps
         steps = reached
-    assert steps > 0
+    process = start_writer(path, "any")
+    wait_ready(process)
+    reader = SqliteLog.open_reader(path)
+    until(lambda: reader.count(SKETCHES) > steps * RECORDS // 2)
+    reader.close()
+    process.kill()
+    finish(process)
+    assert check_whole(path) > steps
 
 
 @pytest.mark.parametrize("die", ["20", "60", "100", "commit"])
@@ -141,6 +149,8 @@ while (count := reader.count(SKETCHES)) < until:
     values = [record.value for record in reader.read(SKETCHES)]
     assert len(values) % size == 0 and len(values) >= count
     assert [int(value) for value in values] == sorted(int(value) for value in values)
+    if count not in counts:
+        print("saw", flush=True)
     counts.add(count)
 print(len(counts), flush=True)
 sys.stdin.read()
@@ -154,17 +164,21 @@ def test_another_process_reads_whole_steps_while_one_writes_and_after_it_closed(
     command = [sys.executable, "-c", READER, path, "7", "700"]
     reader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     wait_ready(reader)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == b"saw\n"  # the empty log
     for n in range(100):
         log.append("w", Step(tuple(Record(SKETCHES, 0, b"k", b"%d" % n, 0) for _ in range(7))))
-        time.sleep(0.002)
-    assert reader.stdout is not None
-    assert int(reader.stdout.readline()) > 3
+        if n < 5:
+            assert reader.stdout.readline() == b"saw\n", "it does not look while the log is written"
+    while (said := reader.stdout.readline()) == b"saw\n":
+        pass
+    assert int(said) > 5
     log.close()
     # The writer has gone, and a new one comes while the reader is connected.
     log = SqliteLog(path)
     log.append("w", Step((Record(SKETCHES, 0, b"k", b"100", 0),)))
     log.close()
-    output, _ = reader.communicate(timeout=30)
+    output, _ = reader.communicate(timeout=PATIENCE_S)
     assert int(output) == 701
     fresh = SqliteLog.open_reader(path)
     assert fresh.count(SKETCHES) == 701
@@ -200,7 +214,7 @@ assert log.count(SKETCHES) == 2 * n + 2 and log.positions("w")[0].offset == n
 
 def test_writes_that_the_system_refuses_are_undone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "log.sqlite")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "cannot write" in done.stdout
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import subprocess
 import sys
-import time
 from typing import Any
 
 READER = """
@@ -14,17 +13,21 @@ import json, sys
 from sfm_stream.transport.lines import LineInput
 from sfm_stream.types import InputEnd
 from sfm_stream.errors import SfmStreamError
-complete, offset, chunk = json.loads(sys.argv[1])
+complete, offset, chunk, told = json.loads(sys.argv[1])
 print("ready", flush=True)
 lines = LineInput("-", complete=complete, max_line_bytes=100, chunk_bytes=chunk)
-waits, records = 0, []
+waits, records, came = 0, [], False
 try:
     if offset is not None:
         lines.seek(0, offset)
     while not isinstance(batch := lines.read(0), InputEnd):
         if batch is None:
             waits += 1
+            if told and came:
+                print("waits", flush=True)
+            came = False
         else:
+            came = True
             records += zip(batch.offsets().tolist(), [value.decode() for value in batch.values()])
     print(json.dumps({"records": records, "complete": batch.complete, "waits": waits, "size": lines.size()}))
 except SfmStreamError as error:
@@ -33,10 +36,10 @@ except SfmStreamError as error:
 
 
 def through_stdin(
-    pieces: list[bytes], *, complete: bool = True, offset: int | None = None, pause_s: float = 0.0
+    pieces: list[bytes], *, complete: bool = True, offset: int | None = None, pauses: bool = False
 ) -> dict[str, Any]:
-    """What a process made of standard input, a pipe fed piece by piece."""
-    command = [sys.executable, "-c", READER, json.dumps([complete, offset, 1 << 16])]
+    """What a process made of standard input, a pipe fed piece by piece. pauses: each once the last has been read."""
+    command = [sys.executable, "-c", READER, json.dumps([complete, offset, 1 << 16, pauses])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -44,13 +47,14 @@ def through_stdin(
         for piece in pieces:
             process.stdin.write(piece)
             process.stdin.flush()
-            time.sleep(pause_s)
+            if pauses:
+                assert process.stdout.readline() == b"waits\n"
         process.stdin.close()
         return dict(json.loads(process.stdout.read()))
 
 
 def test_standard_input_in_pieces_with_pauses() -> None:
-    found = through_stdin([b"first\nsec", b"ond\n", b"third\nrest"], pause_s=0.45)
+    found = through_stdin([b"first\nsec", b"ond\n", b"third\nrest"], pauses=True)
     assert found["records"] == [[0, "first"], [6, "second"], [13, "third"], [19, "rest"]]
     assert found["complete"] is True
     assert found["waits"] > 0
