@@ -47,7 +47,7 @@ _KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
 
 @dataclass(slots=True)
 class Service:
-    """A worker with its transport, as `serve` runs it."""
+    """A worker with its transport, as `serve` runs it. link: gives a meaning to whatever the client raises in it."""
 
     name: str
     worker: IngestWorker | PublishWorker | RollupWorker | Repartition
@@ -55,6 +55,7 @@ class Service:
     log: TopicLog
     meter: MeteredTransport
     watch: TopicWatch
+    link: Connection
 
     @property
     def joined(self) -> bool:
@@ -66,23 +67,25 @@ class Service:
         self.watch.tick()
 
     def tick(self, stopping: Callable[[], bool]) -> None:
-        with self.watch.explaining():
+        with self.watch.explaining(), self.link.speaking():
             self._turn(stopping)
 
     def _turn(self, stopping: Callable[[], bool]) -> None:
         self.worker.tick(stopping)
 
     def checkpoint(self) -> None:
-        with self.watch.explaining():
+        with self.watch.explaining(), self.link.speaking():
             self.worker.checkpoint()
 
     def restart(self) -> None:
         """After a BrokerAway: nothing that was in hand is kept."""
-        self.transport.restart()
+        with self.link.speaking():
+            self.transport.restart()
 
     def close(self) -> None:
-        self.transport.close()
-        self.log.close()
+        with self.link.speaking():
+            self.transport.close()
+            self.log.close()
 
 
 @dataclass(slots=True)
@@ -184,7 +187,7 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         placement=_placement(config, lambda: transport.partitions),
         dead_letters=config.kafka.dead_letters,
     )
-    return Service("ingest", ingest, transport, log, meter, watched(config, link, kept))
+    return Service("ingest", ingest, transport, log, meter, watched(config, link, kept), link)
 
 
 def open_publisher(config: Config) -> Service:
@@ -200,7 +203,7 @@ def open_publisher(config: Config) -> Service:
     limit = config.settings.limits.max_transaction_bytes
     meter = MeteredTransport(transport, "publish")
     worker = PublishWorker(names.pipeline, meter, limit, hold_ms)
-    return Service("publish", worker, transport, log, meter, watched(config, link, kept))
+    return Service("publish", worker, transport, log, meter, watched(config, link, kept), link)
 
 
 def open_repartition(config: Config, source: str, partitions: int) -> Service:
@@ -225,7 +228,7 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
     meter = MeteredTransport(transport, "repartition")
     worker = Repartition(config, meter, kept[kafka.topic].facts.partitions)
     watch = TopicWatch(lambda: changes(kept.values(), facts(link, kept)))
-    return Service("repartition", worker, transport, log, meter, watch)
+    return Service("repartition", worker, transport, log, meter, watch, link)
 
 
 def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None = None) -> Service:
@@ -240,7 +243,7 @@ def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None 
     meter = MeteredTransport(transport, "rollup")
     worker = RollupWorker(names.pipeline, config.calendar, meter, log, limit, observer)
     watch = watched(config, link, kept)
-    return RollupService("rollup", worker, transport, log, meter, watch, config.settings.rollup.deadline)
+    return RollupService("rollup", worker, transport, log, meter, watch, link, config.settings.rollup.deadline)
 
 
 __all__ = ["Names", "Service", "connection", "open_ingest", "open_publisher", "open_rollup", "topic_log"]

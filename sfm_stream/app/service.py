@@ -16,6 +16,8 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 0.1
 _PAUSE_S = 1.0
 """Between a turn that a broker which is away has spoilt and the next."""
+_LEAVE_S = 8.0
+"""How long workers may take to stop: one may wait for an answer of the cluster that never comes."""
 
 
 class Worker(Protocol):
@@ -38,7 +40,8 @@ def serve(
     Each has a thread of its own, so that one waiting for the cluster does not hold up another. look() is called again
     and again beside its turns, however long one takes, and must not wait; what it raises ends the worker. beat: called
     with the name of a worker after each turn. A worker that stops finishes the transaction in hand and leaves its
-    group.
+    group. One that does not stop in time is left behind, as if it were killed; the outcome of what it has in hand stays
+    unknown.
     """
     halt = Event()
     failures: list[BaseException] = []
@@ -63,22 +66,29 @@ def serve(
     except BaseException as error:
         failures.append(error)
     halt.set()
+    until = monotonic_s() + _LEAVE_S
     for thread in threads:
-        thread.join()
+        thread.join(max(0.0, until - monotonic_s()))
+    if left := ", ".join(thread.name for thread in threads if thread.is_alive()):
+        _log.warning("%s waits for the cluster and is left behind; the next start goes on from what is committed", left)
     if failures:
         raise failures[0]
 
 
 def _loop(worker: Worker, stopping: Callable[[], bool], beat: Callable[[str], None], halt: Event) -> None:
     due = monotonic_s() + CHECKPOINT_S
+    spoilt = False
     while not stopping():
         try:
+            if spoilt:
+                worker.restart()
+                spoilt = False
             worker.tick(stopping)
             if monotonic_s() >= due:
                 worker.checkpoint()
                 due = monotonic_s() + CHECKPOINT_S
         except BrokerAway as error:
             _log.warning("%s goes on from what is committed, for a broker is away: %s", worker.name, error)
-            worker.restart()
+            spoilt = True
             halt.wait(_PAUSE_S)
         beat(worker.name)

@@ -51,15 +51,16 @@ class TopicWatch:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Inside it an error of the client that would end the worker is a StateError where its topics changed.
+        """Inside it an error that would end the worker says how its topics changed, where they did.
 
-        Of a topic that was made anew the client says many things, by what it was about to do.
+        Of a topic that was made anew the client says many things, by what it was about to do; also that records are
+        gone.
         """
         try:
             yield
         except BrokerAway:
             raise
-        except BrokerError as error:
+        except (BrokerError, StateError) as error:
             with suppress(BrokerError):
                 if found := self._look():
                     raise StateError("\n".join(found)) from error

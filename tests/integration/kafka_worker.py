@@ -34,6 +34,7 @@ from sfm_stream.types import SKETCHES
 CELLS, LAST = 64 * 24, 64
 LISTENS = "listens to signals"
 READY = "ready to commit "
+INITIALIZED = "transactions begin under "
 
 
 def die() -> None:
@@ -70,7 +71,7 @@ def plant(point: str, count: int) -> None:
     left = [count]
     chosen: list[KafkaProducer | None] = [None]
     lock = threading.Lock()
-    begin, send = KafkaProducer.begin_transaction, KafkaProducer.send
+    init, begin, send = KafkaProducer.init_transactions, KafkaProducer.begin_transaction, KafkaProducer.send
     flush, offsets, commit = (
         KafkaProducer.flush,
         KafkaProducer.send_offsets_to_transaction,
@@ -83,6 +84,10 @@ def plant(point: str, count: int) -> None:
             return False
         chosen[0] = None
         return True
+
+    def told_init(self):
+        init(self)
+        logging.info("%s%s", INITIALIZED, self.config["transactional_id"])
 
     def counted_begin(self):
         begin(self)
@@ -101,6 +106,7 @@ def plant(point: str, count: int) -> None:
     def dying_flush(self, *arguments, **named):
         flush(self, *arguments, **named)
         if at(self, "sent"):
+            logging.info("%s%s", READY, self.config["transactional_id"])
             end()
 
     def dying_offsets(self, *arguments, **named):
@@ -118,6 +124,7 @@ def plant(point: str, count: int) -> None:
         if at(self, "committed"):
             end()
 
+    KafkaProducer.init_transactions = told_init
     KafkaProducer.begin_transaction = counted_begin
     KafkaProducer.send = dying_send
     KafkaProducer.flush = dying_flush

@@ -108,14 +108,14 @@ def unready(bootstrap: str, brokers: set[int]) -> str:
     return ""
 
 
-def coordinator(bootstrap: str, transactional_id: str) -> int:
-    """The broker that coordinates the transactions of this id: the leader of the partition of its log that Java's
-    String.hashCode chooses."""
+def coordinator(bootstrap: str, name: str, log: str = "__transaction_state") -> int:
+    """The broker that coordinates the transactions of this id, or with __consumer_offsets the group of this name: the
+    leader of the partition of its log that Java's String.hashCode chooses."""
     code = 0
-    for letter in transactional_id:
+    for letter in name:
         code = (31 * code + ord(letter)) & 0xFFFFFFFF
     signed = code - (1 << 32) if code >> 31 else code
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-        [found] = admin.describe_topics(["__transaction_state"])
+        [found] = admin.describe_topics([log])
     leaders = {place["partition_index"]: place["leader_id"] for place in found["partitions"]}
     return leaders[abs(signed) % len(leaders)]

@@ -9,13 +9,13 @@ from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.errors import KafkaError
 
-from sfm_stream.errors import BrokerAway, BrokerError
+from sfm_stream.errors import SfmStreamError
 from sfm_stream.transport.kafka.batches import give_batches
 from sfm_stream.transport.kafka.log_end import LogEndAdmin
 from sfm_stream.transport.kafka.reach import client, explained, reaching
 from sfm_stream.transport.kafka.rebalance import WholeJoins
+from sfm_stream.transport.kafka.troubles import becomes
 
 MAX_RECORD_BYTES = 8 << 20
 """The largest record that is written: a roll-up of the largest shape takes most of it."""
@@ -24,6 +24,9 @@ _METADATA_AGE_MS = 30_000
 """How soon added partitions are noticed."""
 _REACH_MS = 10_000
 """How long a cluster is called that does not answer."""
+_ANSWER_MS = 12_000
+"""How long a broker may take to answer one request: what others need to replace one that is silent (by default they
+wait for 9 s), and a little. kafka-python would wait for 30 s."""
 
 
 class HonestAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
@@ -86,8 +89,9 @@ class Connection:
         return give_batches(consumer)
 
     def producer(self, transactional_id: str) -> KafkaProducer:
+        """One for transactions. Whoever asks for it ends it: the end of the process does not wait for it."""
         with self.speaking(), reaching():
-            return KafkaProducer(
+            producer = KafkaProducer(
                 **self._common(),
                 transactional_id=transactional_id,
                 transaction_timeout_ms=self.transaction_ms,
@@ -95,6 +99,8 @@ class Connection:
                 batch_size=1 << 20,
                 linger_ms=5,
             )
+        producer._unregister_cleanup()
+        return producer
 
     def plain_producer(self, compression: str | None = None) -> KafkaProducer:
         """An idempotent producer without transactions."""
@@ -109,12 +115,15 @@ class Connection:
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
-        """Inside it an error of the client becomes a BrokerError of one clear line, a BrokerAway where it may pass."""
+        """Inside it an error of the client becomes what troubles.py says, of one clear line."""
         try:
             yield
-        except (KafkaError, OSError) as error:
-            passing = isinstance(error, OSError) or bool(error.retriable)
-            kind = BrokerAway if passing else BrokerError
+        except SfmStreamError:
+            raise
+        except Exception as error:
+            kind = becomes(error)
+            if kind is None:
+                raise
             raise kind(f"Kafka at {', '.join(self.bootstrap)}: {explained(error)}") from error
 
     def _common(self) -> dict[str, Any]:
@@ -122,6 +131,7 @@ class Connection:
             "bootstrap_servers": list(self.bootstrap),
             "client_id": "sfm-stream",
             "bootstrap_timeout_ms": _REACH_MS,
+            "request_timeout_ms": _ANSWER_MS,
             "kafka_client": client,
             **self.security,
         }

@@ -10,11 +10,11 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from kafka import KafkaProducer, TopicPartition
-from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from sfm_stream.errors import BrokerAway, BrokerError
+from sfm_stream.errors import BrokerAway, BrokerError, SfmStreamError
 from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka.troubles import Verdict, verdict
 from sfm_stream.types import Record
 
 _log = logging.getLogger(__name__)
@@ -43,14 +43,20 @@ class Transactions:
         """Records and offsets in one transaction. record.topic is a real name here.
 
         before_commit: called when all is sent; what it raises aborts the transaction and is raised here.
-        Raises UnknownOutcome; then settle() has to be called before anything is concluded or sent.
+        Raises UnknownOutcome; then settle() has to be called before anything is concluded or sent. Raises BrokerError
+        where it is refused for good.
         """
         producer = self._producer or self.settle()
         try:
             _watched(lambda: _perform(producer, records, offsets, membership, before_commit), self._patience_s)
-        except (KafkaError, OSError, ValueError, TimeoutError, AssertionError) as error:
+        except SfmStreamError:  # of before_commit; the transaction is aborted
+            raise
+        except Exception as error:
             _log.warning("a transaction of %s failed: %s: %s", self.transactional_id, type(error).__name__, error)
             self._abandon()
+            with self._connection.speaking():
+                if verdict(error) is not Verdict.AWAY:
+                    raise
             raise UnknownOutcome(f"transaction of {self.transactional_id}: {type(error).__name__}: {error}") from error
 
     def settle(self) -> KafkaProducer:

@@ -1,7 +1,8 @@
-"""The first connection to a cluster: why it failed, which kafka-python itself only logs, and what to look at.
+"""Connections to a cluster: why the first one failed, and what happens to requests when a later one is lost.
 
 kafka-python calls every bootstrap server again and again until its time is over, and then says that it was. Here it
-gives up at once where each of them refuses for good, and raises what happened last.
+gives up at once where each of them refuses for good, and raises what happened last. Where a node goes away later, it
+forgets requests that it should send to another one (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -9,18 +10,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
+from weakref import WeakSet
 
 import kafka.errors as kafka_errors
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
+from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.troubles import Verdict, place_inside, verdict
+
 _LOGGERS = [logging.getLogger("kafka.net"), logging.getLogger("kafka.cluster")]
+_log = logging.getLogger(__name__)
+_PAUSE_S = 0.1
+"""Between two looks for a coordinator that cannot be connected to."""
+_CALL_MS = 3_300
+"""How long one of several servers is called; kafka-python gives all of the time to one that accepts and is silent."""
 _CREDENTIALS = "check kafka.username, kafka.password_file or kafka.password_env, and kafka.sasl_mechanism"
 _NETWORK_OR_SECURITY = "check kafka.bootstrap, the network and kafka.security"
+_NEW_EPOCH = "raise pipeline.epoch and set window.start behind every window that is released"
 _HUNG_UP = "disconnected during authentication"
 _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
     (kafka_errors.SaslAuthenticationFailedError, "", f"the credentials are refused; {_CREDENTIALS}"),
@@ -58,6 +70,16 @@ _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (Exception, "ECONNRESET", "the broker hangs up at once; check kafka.security and the port"),
     (kafka_errors.InvalidReceiveError, "", "no answer of a Kafka; check kafka.security and the port"),
+    (
+        kafka_errors.OffsetOutOfRangeError,
+        "",
+        f"records that were to be read next are not there any more; of the input: {_NEW_EPOCH}",
+    ),
+    (
+        kafka_errors.LogTruncationError,
+        "",
+        f"a broker came back with a shorter log than the one that was read; of the input: {_NEW_EPOCH}",
+    ),
     (kafka_errors.KafkaConnectionError, "", f"no broker answers; {_NETWORK_OR_SECURITY}"),
     (kafka_errors.RequestTimedOutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),
     (KafkaTimeoutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),
@@ -66,7 +88,12 @@ _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
 
 
 def explained(error: Exception) -> str:
-    """What an error of the client means, and its own words, as one line."""
+    """What an error of the client means, and its own words, as one line.
+
+    Of one that is not meant for users only what it is and where it arose: its words may be anything.
+    """
+    if not isinstance(error, KafkaError | OSError) and (place := place_inside(error)):
+        return f"the client failed at {place} ({type(error).__name__})"
     name, words = type(error).__name__, " ".join(str(error).split())
     said = words if name in words else f"{name}: {words}" if words else name
     for kind, text, meaning in _MEANINGS:
@@ -90,6 +117,7 @@ class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python ha
 
     def __init__(self, net: Any, **configs: Any) -> None:
         self._failures: dict[Any, Exception] = {}
+        self._watched: WeakSet[Any] = WeakSet()
         super().__init__(net, **configs)
         # What asks for a topic that was deleted would make it again. kafka-python (3.0.12) takes a setting for this and
         # does not hand it on.
@@ -107,14 +135,37 @@ class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python ha
         self._failures.clear()
 
     def get_connection(self, node_id: Any, **options: Any) -> Any:
-        if not self.bootstrapped and self._failures:
+        if not self.bootstrapped:
             servers = [broker.node_id for broker in self.cluster.bootstrap_brokers()]
             if all(server in self._failures and _is_final(self._failures[server]) for server in servers):
                 raise self._failures[servers[0]]
-        connection = super().get_connection(node_id, **options)
-        if not self.bootstrapped:
-            connection.close_future.add_errback(lambda error: self._note(node_id, connection, error))
+            if len(servers) > 1 and (patience_ms := options.get("timeout_ms")) is not None:
+                options["timeout_ms"] = min(patience_ms, _CALL_MS)
+        try:
+            connection = super().get_connection(node_id, **options)
+        except kafka_errors.UnknownBrokerIdError as error:
+            # A leader that the brokers do not list any more, or yet. kafka-python (3.0.12) awaits only a node that is
+            # not ready: it would take this one for asked, and never ask it again.
+            if self.bootstrapped:
+                self.cluster.request_update()
+            raise kafka_errors.NodeNotReadyError(f"the cluster does not list node {node_id} now") from error
+        if connection not in self._watched:
+            self._watched.add(connection)
+            connection.close_future.add_errback(lambda error: self._lost(node_id, connection, error))
         return connection
+
+    def _lost(self, node_id: Any, connection: Any, error: Exception) -> None:
+        if not self.bootstrapped:
+            self._note(node_id, connection, error)
+        elif isinstance(error, kafka_errors.RequestTimedOutError):
+            # A coordinator has a connection of its own: whoever is silent there would be asked over the other one.
+            silent = self._address(node_id)
+            for other in [other for other in self._conns if other != node_id and self._address(other) == silent]:
+                self._conns[other].close(kafka_errors.KafkaConnectionError(f"node {node_id} is silent"))
+
+    def _address(self, node_id: Any) -> tuple[str, int] | None:
+        node = self.cluster.broker_metadata(node_id)
+        return None if node is None else (node.host, node.port)
 
     def _note(self, node_id: Any, connection: Any, error: Exception) -> None:
         # Of a refusal that comes together with the end of the connection kafka-python (3.0.12) sees the end only.
@@ -124,10 +175,52 @@ class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python ha
         self._failures[node_id] = error
 
 
-def client(**configs: Any) -> KafkaNetClient:
+class _Network(NetworkSelector):  # type: ignore[misc]
+    """Says so where its thread has died: nothing that is asked of the client after that is ever answered."""
+
+    def run_forever(self) -> None:
+        try:
+            super().run_forever()
+        except BaseException as error:
+            self._exception = BrokerError(
+                f"the network thread of the Kafka client ended ({type(error).__name__}); start again"
+            )
+            raise
+
+
+class Client(KafkaNetClient):  # type: ignore[misc]
+    """Loses no request of a producer's transaction when the node goes away that it is for.
+
+    kafka-python (3.0.12) forgets a request if its coordinator cannot be connected to, and waits for the answer. It
+    gives a transaction up where an answer is late, or the connection is closed, and not reset. Here each means what a
+    reset does: the coordinator is looked up, and asked again.
+    """
+
+    def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
+        """Whether a node is connected, now or within the time."""
+        try:
+            return bool(super().await_ready(node_id, timeout_ms))
+        except Exception as error:
+            _log.debug("node %s is not ready: %s", node_id, error)
+            Event().wait(_PAUSE_S)
+            return False
+
+    def send(self, node_id: Any, request: Any, **options: Any) -> Future:
+        """The answer; a KafkaConnectionError for whatever means that none will come."""
+        answer = Future()
+
+        def failed(error: Exception) -> None:
+            unanswered = not isinstance(error, kafka_errors.KafkaConnectionError) and verdict(error) is Verdict.AWAY
+            answer.failure(kafka_errors.KafkaConnectionError(explained(error)) if unanswered else error)
+
+        super().send(node_id, request, **options).add_callback(answer.success).add_errback(failed)
+        return answer
+
+
+def client(**configs: Any) -> Client:
     """What kafka-python takes as `kafka_client`."""
-    net = NetworkSelector(**configs)
-    return KafkaNetClient(net, _Callers(net, **configs), **configs)
+    net = _Network(**configs)
+    return Client(net, _Callers(net, **configs), **configs)
 
 
 class _Quiet:

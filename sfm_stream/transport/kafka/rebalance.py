@@ -63,6 +63,14 @@ class WholeJoins(ConsumerCoordinator):  # type: ignore[misc]
         finally:
             self._polling = False
 
+    def poll_heartbeat(self) -> None:
+        """As the client's own, which raises what ended its heartbeat; it starts another only together with a join."""
+        try:
+            super().poll_heartbeat()
+        except BaseException:
+            self.request_rejoin()
+            raise
+
     async def _do_join_and_sync_async(self) -> bytes:
         self.request_rejoin()
         assignment: bytes = await super()._do_join_and_sync_async()

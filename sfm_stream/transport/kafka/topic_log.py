@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import kafka.errors as kafka_errors
 from kafka import TopicPartition
 from kafka.consumer import KafkaConsumer
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
@@ -65,7 +66,12 @@ class TopicLog:
         """How many the topic has, 0 where there is none."""
         with self._connection.speaking():
             [found] = self._admin.describe_topics([topic])
-        return len(found["partitions"]) if found["error_code"] == 0 else 0
+            error = kafka_errors.for_code(found["error_code"])
+            if error is kafka_errors.UnknownTopicOrPartitionError:
+                return 0
+            if error is not kafka_errors.NoError:
+                raise error(f"topic {topic}")
+        return len(found["partitions"])
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool) -> dict[int, int]:
         """Partition to end offset: with stable that of committed reading, else the high watermark, of now.
@@ -111,10 +117,15 @@ class TopicLog:
         return {place.partition: (at.offset, at.timestamp) for place, at in found.items() if at.offset >= 0}
 
     def group_members(self, group: str) -> int:
-        """How many members a consumer group has now; 0 for one that does not exist."""
+        """How many members a consumer group has now; 0 for one that does not exist.
+
+        Raises BrokerAway where its coordinator cannot say.
+        """
         with self._connection.speaking():
-            found = self._admin.describe_groups([group])
-        return len(found[group]["members"])
+            found = self._admin.describe_groups([group])[group]
+        if found["error"] and kafka_errors.GroupIdNotFoundError.__name__ not in found["error"]:
+            raise BrokerAway(f"group {group}: its members are not known: {found['error']}")
+        return len(found["members"])
 
     def batches(
         self, topic: str, partition: int, start: int, stop: int, patience_s: float = _PATIENCE_S

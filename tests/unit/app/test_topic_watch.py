@@ -103,18 +103,20 @@ def test_a_fault_of_ours_is_not_hidden(monkeypatch):
         looks.after(EVERY_S)
 
 
-def test_an_error_that_ends_the_worker_is_explained_by_a_change(monkeypatch):
+@pytest.mark.parametrize("kind", [BrokerError, StateError])
+def test_an_error_that_ends_the_worker_is_explained_by_a_change(monkeypatch, kind):
     looks = Looks(monkeypatch, ["made again"])
     with pytest.raises(StateError, match="made again") as raised, looks.watch.explaining():
-        raise BrokerError("truncated")
-    assert isinstance(raised.value.__cause__, BrokerError)
+        raise kind("truncated")
+    assert isinstance(raised.value.__cause__, kind)
 
 
+@pytest.mark.parametrize("kind", [BrokerError, StateError])
 @pytest.mark.parametrize("answer", [[], AWAY])
-def test_an_error_that_no_change_explains_stays(monkeypatch, answer):
+def test_an_error_that_no_change_explains_stays(monkeypatch, answer, kind):
     looks = Looks(monkeypatch, answer)
-    with pytest.raises(BrokerError, match="refused"), looks.watch.explaining():
-        raise BrokerError("refused")
+    with pytest.raises(kind, match="refused"), looks.watch.explaining():
+        raise kind("refused")
 
 
 def test_a_broker_that_is_away_is_not_looked_into(monkeypatch):

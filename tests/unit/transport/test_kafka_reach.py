@@ -28,6 +28,8 @@ MEANT = [
     (kafka_errors.KafkaConnectionError("socket disconnected"), "kafka.security"),
     (kafka_errors.InvalidReceiveError("Invalid frame length: 352518912"), "kafka.security"),
     (kafka_errors.KafkaTimeoutError("Unable to bootstrap"), "kafka.bootstrap"),
+    (kafka_errors.OffsetOutOfRangeError({}), "pipeline.epoch"),
+    (kafka_errors.LogTruncationError({}), "pipeline.epoch"),
 ]
 
 
