@@ -10,7 +10,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from sfm_stream.config_check import STDIN, Check, event_format
-from sfm_stream.errors import ConfigError
+from sfm_stream.errors import ConfigError, UsageError
 from sfm_stream.pipeline.coverage import Absence
 from sfm_stream.pipeline.event_format import MAX_TIME_MS, EventFormat
 from sfm_stream.pipeline.plan import CountingPlan, Limits
@@ -29,6 +29,7 @@ from sfm_stream.settings import InputTable, KafkaTable, OutputTable, Settings
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.windows.tumbling import FOREVER_MS, Tumbling
+from sfm_stream.windows.whole import Whole
 
 __all__ = ["STDIN", "Config", "load_config", "parse_config"]
 
@@ -52,10 +53,33 @@ class Config:
     def unit(self) -> str:
         """The privacy unit: neighbours lack an item's records, or hold them blanked in place.
 
-        Blanked where producers give the arrival time, or where it is the event time, as in files: it stays then.
+        Removed where no time that is part of a record decides about others: the log gives the arrival times, or an
+        input is counted whole between two configured borders.
         """
+        window = self.settings.window
+        fixed = self.whole and window.start is not None and window.end is not None
+        return "removed" if self._log_gives_arrivals or fixed else "blanked"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the input is counted whole, in any order, and released at its end."""
+        source = self.settings.input
+        return source is not None and (source.order or ("any" if source.complete else "time")) == "any"
+
+    @property
+    def clock_margin_ms(self) -> int | None:
+        """How far arrival times may step back; None where the log does not give them."""
+        return self.settings.window.clock_margin if self._log_gives_arrivals else None
+
+    @property
+    def _log_gives_arrivals(self) -> bool:
         kafka = self.settings.kafka
-        return "removed" if kafka is not None and kafka.timestamps == "log_append_time" else "blanked"
+        return kafka is not None and kafka.timestamps == "log_append_time"
+
+    def in_order_of_time(self) -> Config:
+        """This configuration with input.order = "time"."""
+        source = self.files[0].model_copy(update={"order": "time"})
+        return replace(self, settings=self.settings.model_copy(update={"input": source}))
 
     @property
     def absence(self) -> Absence:
@@ -92,17 +116,19 @@ class Config:
         """What extraction needs. latest_ms: upper end of the plausible band, fixed at first start."""
         return event_format(self.settings, latest_ms)
 
-    def plan(self, partitions: int, start_ms: int, end_ms: int = FOREVER_MS) -> CountingPlan:
-        """What to count, once the first and the last window border of the epoch are known."""
-        settings, window = self.settings, self.settings.window
-        margin_ms = window.clock_margin if self.unit == "removed" else None
+    def plan(self, partitions: int, start_ms: int | None, end_ms: int = FOREVER_MS) -> CountingPlan:
+        """What to count, once the first and the last window border of the epoch are known.
+
+        start_ms: None where an input is counted whole, and its first record says.
+        """
+        settings = self.settings
         return CountingPlan(
             pipeline=settings.pipeline.id,
             epoch=settings.pipeline.epoch,
             partitions=partitions,
             shape=self.shape,
             item_hash=self.item_hash,
-            windows=Tumbling(window.size, window.grace, self._skew_ms, start_ms, end_ms, margin_ms),
+            windows=self._windows(start_ms, end_ms),
             epsilon=settings.privacy.epsilon,
             k=self.k,
             unit=self.unit,
@@ -110,6 +136,14 @@ class Config:
             fingerprint=self.fingerprint(partitions),
             limits=Limits(**settings.limits.model_dump()),
         )
+
+    def _windows(self, start_ms: int | None, end_ms: int) -> Tumbling:
+        window = self.settings.window
+        if self.whole:
+            return Whole(window.size, 0, 0, start_ms or 0, end_ms, None, start_ms is not None, window.end)
+        if start_ms is None:
+            raise UsageError("windows in order of time need a first border")
+        return Tumbling(window.size, window.grace_ms, self._skew_ms, start_ms, end_ms, self.clock_margin_ms)
 
     @property
     def _skew_ms(self) -> int:
@@ -138,7 +172,8 @@ class Config:
             **({} if settings.event.naive_time in ("refuse", "utc") else {"naive_time": settings.event.naive_time}),
             "unit": self.unit,
             # A larger one after a step of a broker's clock would count what the step had decided.
-            **({"clock_margin_ms": settings.window.clock_margin} if self.unit == "removed" else {}),
+            **({} if self.clock_margin_ms is None else {"clock_margin_ms": self.clock_margin_ms}),
+            **({"order": "any", "window_end_ms": settings.window.end} if self.whole else {}),
             "partitions": partitions,
             **({"partitioner": settings.kafka.partitioner} if settings.kafka else {}),
         }

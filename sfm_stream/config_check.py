@@ -73,6 +73,7 @@ class Check:
         item_hash = self.attempt("sketch.hash_key_file", self.item_hash)
         keys = self.attempt("privacy", self.key_rule)
         self.windows()
+        self.order()
         self.event()
         self.ends()
         security = self.attempt("kafka", self.security)
@@ -168,6 +169,30 @@ class Check:
             self.problems.append(f"window.start: not a border of windows of {duration(window.size)}")
         if window.start is not None and window.start < 0:
             self.problems.append("window.start: before 1970")
+
+    def order(self) -> None:
+        """Whether the input is read in order of time or counted whole, and the settings that belong to that."""
+        source, window = self.settings.input, self.settings.window
+        if source is not None and source.order == "any" and not source.complete:
+            self.problems.append(
+                'input.order: "any" needs input.complete = true, as only an input that ends can be counted whole; set '
+                'that, or order = "time"'
+            )
+        if source is not None and source.complete and source.order != "time":
+            if window.end is not None and window.size and window.end % window.size:
+                self.problems.append(f"window.end: not a border of windows of {duration(window.size)}")
+            if window.end is not None and window.end <= (window.start or 0):
+                self.problems.append("window.end: not after window.start")
+            return
+        if window.grace is None:
+            self.problems.append(
+                "window.grace: needed, as windows close in order of time: how far out of order a record may arrive"
+            )
+        if window.end is not None:
+            self.problems.append(
+                'window.end: only for an input that is counted whole (input.complete = true, input.order = "any"); '
+                "elsewhere windows close in order of time, and an epoch ends where the next one begins"
+            )
 
     def event(self) -> None:
         event = self.settings.event

@@ -103,6 +103,8 @@ class InputTable(Table):
     """A file of JSON lines, plain or gzip, or "-" for standard input."""
     complete: StrictBool = False
     """The end of this input is its end for ever: all windows are closed there."""
+    order: Literal["any", "time"] | None = None
+    """"any", where it is complete the default: counted whole, released at its end. "time": windows close meanwhile."""
 
 
 class EventTable(Table):
@@ -122,12 +124,20 @@ class EventTable(Table):
 
 class WindowTable(Table):
     size: Duration
-    grace: Duration
+    grace: Duration | None = None
+    """Needed where an input is read in order of time; without a meaning where it is counted whole."""
     start: Instant | None = None
+    end: Instant | None = None
+    """Where an input is counted whole: the last border."""
     max_future_skew: Duration = 3_600_000
     clock_margin: Duration = 5_000
     """How far the clocks of brokers and workers may differ: windows close this much later where brokers give arrival
     times, and in idle partitions."""
+
+    @property
+    def grace_ms(self) -> int:
+        """0 where none is needed."""
+        return self.grace or 0
 
 
 class SketchTable(Table):

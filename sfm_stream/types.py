@@ -54,6 +54,7 @@ class Reason(IntEnum):
     BEFORE_START = 41
     AFTER_EPOCH = 42
     LATE = 43
+    AFTER_END = 44
 
 
 class RecordBatch(Protocol):
@@ -103,12 +104,16 @@ class EventColumns:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Records of one batch that are not counted: how many for each reason, and pointers to them (never content)."""
+    """Records of one batch that are not counted: how many for each reason, and pointers to them (never content).
+
+    released: how many others were counted by an earlier run, which has released their windows.
+    """
 
     partition: int
     counts: Mapping[Reason, int]
     offsets: NDArray[np.int64]
     reasons: NDArray[np.uint8]
+    released: int = 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -140,7 +145,8 @@ class PartitionState:
     Every window that ends at or before closed_through_ms is decided for ever and has its close marker. In the window
     that starts there, keys (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`; `clock_ms` is
     the largest arrival time before it, `declared` a digest of the partition's declared keys that took effect in windows
-    decided so far, in whole or in part; "" before the first of them, and in other modes.
+    decided so far, in whole or in part; "" before the first of them, and in other modes. `mark` is what the input calls
+    itself up to where it was read, "" where it needs no such name.
     """
 
     fingerprint: str
@@ -154,6 +160,7 @@ class PartitionState:
     offset: int
     declared: str = ""
     cursor: bytes | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

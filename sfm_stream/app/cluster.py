@@ -199,7 +199,7 @@ def open_publisher(config: Config) -> Service:
     route = Route(names.outbox, names.publish_group, "publish", names.ledger, topics, kept[names.outbox])
     transport = KafkaTransport(link, route, log)
     slot_ms, window = config.kafka.release_slot, config.settings.window
-    hold_ms = window.grace + window.clock_margin + slot_ms if slot_ms else None
+    hold_ms = window.grace_ms + window.clock_margin + slot_ms if slot_ms else None
     limit = config.settings.limits.max_transaction_bytes
     meter = MeteredTransport(transport, "publish")
     worker = PublishWorker(names.pipeline, meter, limit, hold_ms)

@@ -21,9 +21,11 @@ from sfm_stream.pipeline.extract import PythonExtractor
 from sfm_stream.pipeline.partitioners import Placement
 from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.pipeline.state import decode_state, drawn_through_ms, first_state, require_continuation
+from sfm_stream.pipeline.whole import counter_of
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.base import Transport
+from sfm_stream.transport.marks import Marked
 from sfm_stream.types import (
     NO_TIME,
     Assigned,
@@ -42,14 +44,19 @@ from sfm_stream.windows.tumbling import FOREVER_MS
 
 @dataclass(slots=True)
 class IngestReport:
-    """What this process did, for the operator's eyes: exact numbers, outside the guarantee."""
+    """What this process did, for the operator's eyes: exact numbers, outside the guarantee.
+
+    released: records of windows that an earlier run released. finished: the input was counted whole before.
+    """
 
     read: int = 0
     counted: int = 0
+    released: int = 0
     dropped: Counter[Reason] = field(default_factory=Counter)
     releases: int = 0
     open_windows: int = 0
     closed_through_ms: int | None = None
+    finished: bool = False
 
 
 @dataclass(slots=True)
@@ -65,6 +72,8 @@ class _Partition:
     clock_ms: int = NO_TIME
     counter: WindowCounter | None = None
     letters: list[Record] = field(default_factory=list)
+    known: bool = True
+    """The input is the one that the state is of. Until that is seen nothing is released or committed."""
 
 
 class IngestWorker:
@@ -72,7 +81,8 @@ class IngestWorker:
 
     first_latest_ms: upper end of plausible event times where none is stored yet; None where a partition without any
     committed state must not begin. epoch_end: of a partition that was just assigned, the last border of this epoch.
-    placement: of a partition, what tells records that belong elsewhere. dead_letters: point to dropped records.
+    placement: of a partition, what tells records that belong elsewhere. dead_letters: point to dropped records. marks:
+    of an input of one partition that may be another one under the same name.
     """
 
     def __init__(
@@ -85,10 +95,11 @@ class IngestWorker:
         coins: Coins = SYSTEM_COINS,
         placement: Callable[[int], Placement] | None = None,
         dead_letters: bool = False,
+        marks: Marked | None = None,
     ) -> None:
         self._config, self._transport, self._coins = config, transport, coins
         self._source, self._first_latest_ms, self._epoch_end = source, first_latest_ms, epoch_end
-        self._placement, self._dead_letters = placement, dead_letters
+        self._placement, self._dead_letters, self._marks = placement, dead_letters, marks
         self._partitions: dict[int, _Partition] = {}
         self._ended: set[int] = set()
         self.report = IngestReport()
@@ -122,7 +133,7 @@ class IngestWorker:
         for end in ends:
             self._end(self._partitions[end.partition], end)
         for partition in self._partitions.values():
-            if partition.counter is not None:
+            if partition.counter is not None and partition.known:
                 self.report.releases += drain(self._transport, partition.counter, stopping, releases_only=True)
                 self._send_letters(partition, partition.counter)
 
@@ -130,7 +141,7 @@ class IngestWorker:
         """Commit how far replay may begin, where it moved. Nothing partial is ever published."""
         for partition in self._partitions.values():
             counter = partition.counter
-            if counter is not None and (step := counter.checkpoint()) is not None:
+            if counter is not None and partition.known and (step := counter.checkpoint()) is not None:
                 perform(self._transport, counter, step)
         self._account()
 
@@ -151,21 +162,38 @@ class IngestWorker:
         self._partitions[event.partition] = partition
         start = config.settings.window.start
         if state is not None:
+            self._require_same_order(state)
             plan = self._plan(partition, state.start_ms if start is None else start)
             require_continuation(state, plan, self._source, event.partition)
-            partition.counter = WindowCounter(plan, event.partition, state, keys, self._coins)
+            # The state may have been made under another name of the same input.
+            state = replace(state, source=self._source)
+            partition.counter = counter_of(plan, event.partition, state, keys, self._coins)
+            self.report.finished = config.whole and state.offset > 0
             partition.clock_ms = state.clock_ms
+            if self._marks is not None:
+                self._marks.expect(state.mark)
+                partition.known = self._marks.mark() is not None
             self._transport.seek(event.partition, state.offset)
-        elif start is not None:
+        elif start is not None or config.whole:
             self._begin(partition, start, 0)
 
-    def _begin(self, partition: _Partition, start_ms: int, offset: int) -> None:
+    def _require_same_order(self, state: PartitionState) -> None:
+        """Say what to do where an epoch was begun in order of time, before that had to be asked for."""
+        config, partitions = self._config, self._transport.partitions
+        if config.whole and state.fingerprint == config.in_order_of_time().fingerprint(partitions):
+            raise StateError(
+                f"pipeline {config.settings.pipeline.id}, epoch {config.settings.pipeline.epoch}: it was begun in "
+                'order of time, and an input that is complete is now counted whole: set input.order = "time", and '
+                "window.grace as it was, to go on with this epoch"
+            )
+
+    def _begin(self, partition: _Partition, start_ms: int | None, offset: int) -> None:
         """First start of this epoch: its first window border is fixed now, and kept with every commit."""
         plan = self._plan(partition, start_ms)
         state = first_state(plan, self._source, partition.latest_ms, offset)
-        partition.counter = WindowCounter(plan, partition.number, state, partition.keys, self._coins)
+        partition.counter = counter_of(plan, partition.number, state, partition.keys, self._coins)
 
-    def _plan(self, partition: _Partition, start_ms: int) -> CountingPlan:
+    def _plan(self, partition: _Partition, start_ms: int | None) -> CountingPlan:
         """What this partition counts and publishes: of a declared list the keys that it owns."""
         plan = self._config.plan(self._transport.partitions, start_ms, partition.end_ms)
         if not isinstance(plan.keys, DeclaredKeys):
@@ -185,10 +213,19 @@ class IngestWorker:
         counter = partition.counter
         assert counter is not None
         dropped = counter.add(columns)
+        self._take_mark(partition, counter)
         self.report.dropped.update(dropped.counts)
-        self.report.counted += len(columns.offsets) - len(dropped.offsets)
+        self.report.released += dropped.released
+        self.report.counted += len(columns.offsets) - len(dropped.offsets) - dropped.released
         if self._dead_letters:
             partition.letters += letters(self._config.kafka.topic, dropped, now_ms())
+
+    def _take_mark(self, partition: _Partition, counter: WindowCounter) -> None:
+        if self._marks is not None:
+            mark = self._marks.mark()
+            partition.known = mark is not None
+            if mark is not None:
+                counter.read_to(mark)
 
     def _send_letters(self, partition: _Partition, counter: WindowCounter) -> None:
         """Publish pointers that wait; those that fail wait on. After a restart replay gives some of them again."""
@@ -204,13 +241,14 @@ class IngestWorker:
         if not len(timed):
             return False
         window = self._config.settings.window
-        first = max(0, int(timed[0]) - window.grace)
+        first = max(0, int(timed[0]) - window.grace_ms)
         self._begin(partition, first - first % window.size, int(columns.offsets[0]) if len(columns.offsets) else 0)
         return True
 
     def _end(self, partition: _Partition, end: InputEnd) -> None:
         counter = partition.counter
         if counter is not None:
+            self._take_mark(partition, counter)
             if end.complete:
                 counter.finish()
             if end.next_offset is not None:
@@ -222,8 +260,10 @@ class IngestWorker:
     def _account(self) -> None:
         counters = [p.counter for p in self._partitions.values() if p.counter is not None]
         report = self.report
-        report.open_windows = sum(len(counter.store.starts()) for counter in counters)
-        report.closed_through_ms = min((counter.state.closed_through_ms for counter in counters), default=None)
+        report.open_windows = sum(counter.open_windows for counter in counters)
+        # Nothing is closed before 1970: there the first border is not known yet.
+        closed = [counter.state.closed_through_ms for counter in counters if counter.state.closed_through_ms]
+        report.closed_through_ms = min(closed, default=None)
 
 
 def _table(config: Config, placement: Placement | None) -> KeyTable:

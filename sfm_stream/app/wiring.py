@@ -31,7 +31,7 @@ class Embedded:
 @contextmanager
 def embedded(config: Config, coins: Coins = SYSTEM_COINS) -> Iterator[Embedded]:
     """Both workers of a pipeline over one file of input and one SQLite file of output, open for this block."""
-    lines = LineInput(config.input_path, complete=config.files[0].complete)
+    lines = LineInput(config.input_path, complete=config.files[0].complete, whole=config.whole)
     try:
         log = SqliteLog(str(config.output_path))
         try:
@@ -53,6 +53,7 @@ def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> 
         first_latest_ms=latest,
         epoch_end=lambda partition: end_ms,
         coins=coins,
+        marks=lines,
     )
     rollup = RollupWorker(
         settings.pipeline.id,

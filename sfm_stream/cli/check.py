@@ -55,6 +55,8 @@ def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
     fingerprint = loaded.own_fingerprint
     click.echo(f"configuration is valid{f', fingerprint {fingerprint}' if fingerprint else ''}\n")
     click.echo(describe(loaded) + "\n")
+    if loaded.whole:
+        click.echo("the input is counted whole, in any order, and released at its end (input.order)\n")
     if missing:
         click.echo(f"topics that `sfm-stream ingest --first-start` has yet to make: {', '.join(missing)}\n")
     if found is None:

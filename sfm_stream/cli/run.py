@@ -14,7 +14,7 @@ from sfm_stream.app.runner import RunReport, Stop, run_to_end
 from sfm_stream.app.wiring import embedded
 from sfm_stream.cli.output import echo_json
 from sfm_stream.clock import monotonic_s
-from sfm_stream.config import load_config
+from sfm_stream.config import Config, load_config
 from sfm_stream.errors import ConflictError
 from sfm_stream.notation import instant, visible
 from sfm_stream.transport.lines import LineInput
@@ -34,7 +34,7 @@ def run(config: Path, as_json: bool) -> None:
     if as_json:
         echo_json(_as_json(report))
     else:
-        _say(report, settings.output_path)
+        say(report, settings)
     if report.conflicts:
         raise ConflictError(
             f"{len(report.conflicts)} releases have a second, different payload: a privacy incident. Ids: "
@@ -78,26 +78,38 @@ def _as_json(report: RunReport) -> dict[str, object]:
         "read": ingest.read,
         "counted": ingest.counted,
         "dropped": {reason.name.lower(): count for reason, count in sorted(ingest.dropped.items()) if count},
+        "released_before": ingest.released,
         "releases": ingest.releases,
         "rollups": report.rollups,
         "open_windows": ingest.open_windows,
         "closed_through": None if ingest.closed_through_ms is None else instant(ingest.closed_through_ms),
         "duplicates": report.seen["duplicate"] + report.seen["already_final"],
         "conflicts": len(report.conflicts),
+        "finished_before": ingest.finished,
         "stopped_by_signal": report.stopped or None,
     }
 
 
-def _say(report: RunReport, output: Path) -> None:
+def say(report: RunReport, config: Config) -> None:
+    """Print what a run did."""
     ingest = report.ingest
+    if ingest.finished:
+        click.echo("this input was counted whole before, and it is the same still: there is nothing left to do")
     click.echo(f"read {ingest.read:,} records, counted {ingest.counted:,}, dropped {sum(ingest.dropped.values()):,}")
+    if ingest.released:
+        click.echo(f"  in windows that an earlier run released: {ingest.released:,}")
     for reason, count in sorted(ingest.dropped.items()):
         if count:
             click.echo(f"  {reason.name.lower()}: {count:,}")
-    click.echo(f"published {ingest.releases:,} releases and {report.rollups:,} roll-ups into {visible(str(output))}")
+    output = visible(str(config.output_path))
+    click.echo(f"published {ingest.releases:,} releases and {report.rollups:,} roll-ups into {output}")
     if ingest.closed_through_ms is not None:
         click.echo(f"windows are closed up to {instant(ingest.closed_through_ms)}")
-    if ingest.open_windows:
+    if ingest.open_windows and config.whole:
+        click.echo(
+            f"{ingest.open_windows} windows are not released yet: an input counted whole is read from its beginning"
+        )
+    elif ingest.open_windows:
         click.echo(
             f"{ingest.open_windows} windows are still open: they close as later records arrive, or at the end of an "
             "input that is declared complete (input.complete = true)"

@@ -61,6 +61,7 @@ class WindowCounter:
         self._publisher = Publisher(plan, partition, keys, coins)
         self._clock_ms = state.clock_ms
         self._position = state.offset
+        self._mark = state.mark
         # Windows that end at or before this are due, and take no record any more. Where the committed clock has passed
         # one that no commit has closed, nothing was counted in it: replay starts no later than the first record that
         # was, and finds every record from there on late for this window, as the first reading did.
@@ -96,11 +97,15 @@ class WindowCounter:
             self._clock_ms = int(clocks[-1])
             self._due_ms = max(self._due_ms, plan.windows.closed_by(self._clock_ms))
         self._limits.require_memory(self.keys, self.store)
-        return _dropped(columns, reasons)
+        return dropped(columns, reasons)
 
     def passed(self, offset: int) -> None:
         """Every record before this offset has been added; offsets that hold none may lie before it."""
         self._position = max(self._position, offset)
+
+    def read_to(self, mark: str) -> None:
+        """Take what the input calls itself up to here; it is kept with the position."""
+        self._mark = mark
 
     def finish(self) -> None:
         """The input is complete: every window that a record up to the clock may belong to is due."""
@@ -117,6 +122,11 @@ class WindowCounter:
         self._limits.require_short_idling(self._due_ms, through)
         self._due_ms = max(self._due_ms, through)
         self._idle_ms = max(self._idle_ms, until_ms)
+
+    @property
+    def open_windows(self) -> int:
+        """How many windows hold something."""
+        return len(self.store.starts())
 
     @property
     def behind(self) -> bool:
@@ -138,11 +148,8 @@ class WindowCounter:
             raise StateError("committed() was called with a step that is not due")
         self.state, self._chunk = self._chunk.state, None
         closed = [start for start in self.store.starts() if start < self.state.closed_through_ms]
-        for start in closed:
-            self.store.drop(start)
-            del self._origins[start]
         if closed:
-            self.keys.retain(self.store.live_keys())
+            self._forget(closed)
 
     def checkpoint(self) -> Step | None:
         """A commit of the position alone, None where it did not move. For use between steps."""
@@ -157,6 +164,13 @@ class WindowCounter:
     def position(self) -> Commit:
         """The position that is committed, to go along with records that move nothing."""
         return self._commit(self.state)
+
+    def _forget(self, closed: list[int]) -> None:
+        """Drop the raw state of windows, and free the ids of keys that no other holds."""
+        for start in closed:
+            self.store.drop(start)
+            del self._origins[start]
+        self.keys.retain(self.store.live_keys())
 
     def _next_chunk(self) -> _Chunk:
         """Releases from the cursor on, and behind those of each window its close marker, until the chunk is full."""
@@ -187,12 +201,16 @@ class WindowCounter:
         """
         still_open = [origin for start, origin in self._origins.items() if start >= closed_through_ms]
         offset, clock_ms = min(still_open, default=(self._position, self._clock_ms))
+        return self._state_from(offset, clock_ms, closed_through_ms, cursor)
+
+    def _state_from(self, offset: int, clock_ms: int, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
         return replace(
             self.state,
             closed_through_ms=closed_through_ms,
             cursor=cursor,
             clock_ms=clock_ms,
             offset=offset,
+            mark=self._mark,
             declared=declared_digest(self.plan, drawn_through_ms(closed_through_ms, self.state.window_ms, cursor)),
         )
 
@@ -222,7 +240,8 @@ class WindowCounter:
         return marked
 
 
-def _dropped(columns: EventColumns, reasons: NDArray[np.uint8]) -> Dropped:
+def dropped(columns: EventColumns, reasons: NDArray[np.uint8], released: int = 0) -> Dropped:
+    """What is not counted of a batch, by the reasons of its rows. released: as in Dropped."""
     rows = np.flatnonzero(reasons)
     counts = np.bincount(reasons[rows])
     return Dropped(
@@ -230,4 +249,5 @@ def _dropped(columns: EventColumns, reasons: NDArray[np.uint8]) -> Dropped:
         {Reason(int(code)): int(counts[code]) for code in np.flatnonzero(counts)},
         columns.offsets[rows],
         reasons[rows],
+        released,
     )

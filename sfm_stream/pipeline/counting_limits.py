@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +14,12 @@ from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.types import NO_TIME, EventColumns, Reason
 from sfm_stream.windows.keys import KeyTable
 from sfm_stream.windows.store import WindowStore
+from sfm_stream.windows.whole import Whole
 
+_IN_TIME = (
+    'sort the input by time and set input.order = "time" and window.grace, so that windows close while it is read and '
+    "not all of them are open at its end"
+)
 _FIRST_TIME_REASON = int(Reason.FUTURE)
 
 
@@ -21,6 +29,7 @@ class CountingLimits:
     def __init__(self, plan: CountingPlan, partition: int) -> None:
         self._plan, self._partition = plan, partition
         self._invalid_run = self._misplaced_run = 0
+        self._whole = isinstance(plan.windows, Whole)
 
     def require_steady(self, columns: EventColumns, clocks: NDArray[np.int64], idle_ms: int) -> None:
         """Where the log gives arrival times: stop where they step back further than windows wait for.
@@ -79,6 +88,24 @@ class CountingLimits:
                 "published, else set window.start to a later border (in a new epoch, if this one has begun)"
             )
 
+    def require_few_empty(self, starts: list[int], offsets: Mapping[int, int]) -> None:
+        """Where an input is counted whole: stop where too many windows without any record lie between two others.
+
+        starts: of the windows, ascending, with one before the first border and one behind the last. offsets: of a
+        record in each.
+        """
+        size, limit = self._plan.windows.size_ms, self._plan.limits.max_gap_windows
+        for before, after in pairwise(starts):
+            count = (after - before) // size - 1
+            if count > limit:
+                known = [f"offset {offsets[start]}" for start in (before, after) if start in offsets]
+                raise StateError(
+                    f"partition {self._partition}, {' and '.join(known)}: {count} windows without a record lie between "
+                    f"{instant(before + size)} and {instant(after)}, more than limits.max_gap_windows = {limit}; each "
+                    "would be published. If a clock was wrong set event.earliest and event.latest, or window.start and "
+                    "window.end, around the times that are to be counted; else raise the limit"
+                )
+
     def require_valid(self, columns: EventColumns) -> None:
         """Stop on a long run of records that no rule can read, or that all lie in the wrong partition.
 
@@ -110,18 +137,28 @@ class CountingLimits:
             f"{remedy}"
         )
 
-    def require_memory(self, keys: KeyTable, store: WindowStore) -> None:
-        """Stop where a partition holds more keys or bytes than it may."""
-        limits, held = self._plan.limits, store.raw_bytes()
+    def require_few_keys(self, keys: KeyTable) -> None:
+        """Stop where a partition holds more keys than it may."""
+        limits = self._plan.limits
         if len(keys) > limits.max_open_keys and not keys.fixed:
+            remedy = _IN_TIME if self._whole else "shorten window.grace or window.size in a new epoch"
             raise StateError(
                 f"partition {self._partition}: {len(keys)} keys are open, limits.max_open_keys = "
-                f"{limits.max_open_keys}. Raise it, or shorten window.grace or window.size in a new epoch"
+                f"{limits.max_open_keys}. Raise it, or {remedy}"
             )
+
+    def require_memory(self, keys: KeyTable, store: WindowStore) -> None:
+        """Stop where a partition holds more keys or bytes than it may."""
+        self.require_few_keys(keys)
+        limits, held = self._plan.limits, store.raw_bytes()
         if held > limits.max_raw_bytes:
+            store.compact()
+            held = store.raw_bytes()
+        if held > limits.max_raw_bytes:
+            remedy = f"or {_IN_TIME}" if self._whole else "use smaller sketches or more partitions"
             raise StateError(
                 f"partition {self._partition}: raw sketches hold {held} bytes, limits.max_raw_bytes = "
-                f"{limits.max_raw_bytes}. Raise it, use smaller sketches or more partitions"
+                f"{limits.max_raw_bytes}. Raise it, {remedy}"
             )
 
 

@@ -29,6 +29,7 @@ class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froze
     offset: int
     declared: str
     cursor: bytes | None
+    mark: str = ""
 
 
 _DECODER = msgspec.json.Decoder(_Stored, strict=True)
@@ -51,9 +52,9 @@ def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) ->
 
 
 def encode_state(state: PartitionState) -> bytes:
-    """JSON text, so that it also fits the metadata of a Kafka offset commit."""
-    values = {name: getattr(state, name) for name in PartitionState.__dataclass_fields__}
-    return msgspec.json.encode(_Stored(version=VERSION, **values))
+    """JSON text, so that it also fits the metadata of a Kafka offset commit; without a mark as before there was any."""
+    values = [VERSION, *(getattr(state, name) for name in _Stored.__struct_fields__[1:])]
+    return msgspec.json.encode(values if state.mark else values[:-1])
 
 
 def decode_state(commit: Commit) -> PartitionState:
@@ -112,7 +113,8 @@ def require_continuation(state: PartitionState, plan: CountingPlan, source: str,
             f"the input had {state.partitions} partitions and now has {plan.partitions}: keys may have moved. "
             "Start a new epoch"
         )
-    if state.source != source:
+    # An input with a mark is known by its content, whatever its name is now.
+    if state.source != source and not state.mark:
         raise StateError(
             f"partition {partition}: the input is {source!r}, the state is of {state.source!r}. "
             "Use the same input, or another pipeline id"

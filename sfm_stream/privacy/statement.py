@@ -5,22 +5,41 @@ from __future__ import annotations
 from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, SelectedKeys
 
+_REMOVED = "all records of one item under one key in one window are removed"
+_BLANKED = "the item in all records of one item under one key in one window is blanked in place; "
+_UNFOUND = "a record in which no reading finds a time, and a line of more than 17 MiB"
 _UNITS = {
-    "removed": "all records of one item under one key in one window are removed",
-    "blanked": (
-        "the item in all records of one item under one key in one window is blanked in place; when a record "
-        "arrived is taken as public, because in this input arrival time is part of the record, and in a file so is, as "
-        "it stands, a record in which no reading finds a time, and a line of more than 17 MiB"
+    ("removed", False): _REMOVED,
+    ("removed", True): f"{_REMOVED}; which windows there are is configured (window.start, window.end)",
+    ("blanked", False): (
+        f"{_BLANKED}when a record arrived is taken as public, because in this input arrival time is part of the "
+        f"record, and in a file so is, as it stands, {_UNFOUND}"
+    ),
+    ("blanked", True): (
+        f"{_BLANKED}the times of records are taken as public, because the first and the last of them decide which "
+        "windows there are (window.start and window.end, both configured, would decide it instead), and so is, as it "
+        f"stands, {_UNFOUND}"
     ),
 }
 
 
-def statement(pipeline: str, unit: str, keys: KeyRule, budget: Budget, window_ms: int, clock_margin_ms: int) -> str:
-    """Paragraphs of plain text: what is protected, what it costs, which keys are seen, and what is not covered."""
+def statement(
+    pipeline: str,
+    unit: str,
+    keys: KeyRule,
+    budget: Budget,
+    window_ms: int,
+    clock_margin_ms: int | None = None,
+    whole: bool = False,
+) -> str:
+    """Paragraphs of plain text: what is protected, what it costs, which keys are seen, and what is not covered.
+
+    clock_margin_ms: where the log gives arrival times. whole: the input is counted whole, in any order.
+    """
     lines = [
         f"Pipeline {pipeline}. For each key and window of {_span(window_ms)}, what is published is "
-        f"{_promise(keys, budget)} for neighbouring inputs in which {_UNITS[unit]}.",
-        *([_assumption(clock_margin_ms)] if unit == "removed" else []),
+        f"{_promise(keys, budget)} for neighbouring inputs in which {_UNITS[unit, whole]}.",
+        *([] if clock_margin_ms is None else [_assumption(clock_margin_ms)]),
         _keys(keys),
         f"An item active in w windows of a day under m keys loses at most m * w * {budget.epsilon_per_window} epsilon"
         + (f", with delta m * w * {budget.delta_selection}" if budget.delta_selection else "")

@@ -26,6 +26,7 @@ PIPE_WAIT_MS = 200
 class ByteStream:
     """An open input. position: bytes given out since the beginning; last: the last of them, -1 where there is none.
 
+    regular: it is a file, which can be read again from any position.
     Raises ConfigError naming `setting` where the path cannot be opened or has a format that is not read here.
     """
 
@@ -36,7 +37,7 @@ class ByteStream:
         self._setting = setting
         self._fd = 0 if path == "-" else _open(path, setting)
         self._owned = path != "-"
-        self._regular = self._owned and stat.S_ISREG(os.fstat(self._fd).st_mode)
+        self.regular = self._owned and stat.S_ISREG(os.fstat(self._fd).st_mode)
         self._known = False
         self._gunzip: _Gunzip | None = None
         self._raw_at = 0
@@ -59,7 +60,7 @@ class ByteStream:
 
     def rewind(self, offset: int) -> None:
         """Bring the position to `offset` or as near below it as goes without reading. StateError: only forward here."""
-        if not self._regular:
+        if not self.regular:
             if offset < self.position:
                 raise StateError(
                     f"{self.name}: it can only be read forward, and byte {offset} has passed (now at {self.position}); "
@@ -85,7 +86,7 @@ class ByteStream:
 
     def size(self) -> int | None:
         """Bytes of the file now, None for a pipe."""
-        return os.fstat(self._fd).st_size if self._regular else None
+        return os.fstat(self._fd).st_size if self.regular else None
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
@@ -166,7 +167,7 @@ class ByteStream:
         data = self._read_at(self._raw_at, limit)
         if data:
             self._raw_at += len(data)
-        elif self._regular and (size := os.fstat(self._fd).st_size) < self._raw_at:
+        elif self.regular and (size := os.fstat(self._fd).st_size) < self._raw_at:
             raise StateError(
                 f"{self.name}: the file has {size} bytes now, but {self._raw_at} were read already: it was truncated "
                 "or replaced while being read"
@@ -175,7 +176,7 @@ class ByteStream:
 
     def _read_at(self, at: int, limit: int) -> bytes | None:
         try:
-            return os.pread(self._fd, limit, at) if self._regular else _read_pipe(self._fd, limit)
+            return os.pread(self._fd, limit, at) if self.regular else _read_pipe(self._fd, limit)
         except OSError as error:
             raise StateError(f"{self.name}: cannot read at byte {at} of the file: {error.strerror}") from error
 

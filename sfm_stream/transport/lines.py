@@ -2,9 +2,10 @@
 
 A record is a line without its newline and one carriage return before that; an empty line is no record. Its offset is
 the position of its first byte in the (decompressed) stream, so every committed offset is the start of a line, and a
-file that no longer has a line starting there was replaced. All records are of partition 0, have no key, and arrive
-at their event time. So a line is given whole, however long a record may be: its time stands anywhere in it. Of a line
-of more than MAX_LINE_BYTES only so many bytes are kept, and whoever reads it must take it as it stands.
+file that no longer has a line starting there was replaced. What was read before is known again by its mark (marks.py),
+so that another file under the same name is refused. All records are of partition 0, have no key, and arrive at their
+event time. So a line is given whole, however long a record may be: its time stands anywhere in it. Of a line of more
+than MAX_LINE_BYTES only so many bytes are kept, and whoever reads it must take it as it stands.
 
 The bytes after the last newline are a record only if the input is declared complete: otherwise a writer may be in the
 middle of them, and they stay unread until their newline comes. Standard input cannot go back: a re-run must be fed the
@@ -19,8 +20,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.errors import StateError, UsageError
+from sfm_stream.errors import UsageError
 from sfm_stream.transport.bytestream import ByteStream
+from sfm_stream.transport.marks import SPAN_BYTES, Marker
 from sfm_stream.types import InputEnd, RecordBatch
 
 CHUNK_BYTES = 1 << 19
@@ -92,9 +94,9 @@ class LineBatch:
 class LineInput:
     """The lines of `path` ("-": standard input), about `chunk_bytes` of them a batch.
 
-    complete: the input ends for ever where it ends now. Memory: a few chunks, and with long lines about four times
-    max_line_bytes: a line is joined from its chunks and cut out of its batch. Raises ConfigError naming `input.path`
-    where it cannot be opened.
+    complete: the input ends for ever where it ends now. whole: it is read from its beginning each time, and its mark
+    is of all its bytes. Memory: a few chunks, and with long lines about four times max_line_bytes: a line is joined
+    from its chunks and cut out of its batch. Raises ConfigError naming `input.path` where it cannot be opened.
     """
 
     partitions = 1
@@ -110,6 +112,7 @@ class LineInput:
         path: str,
         *,
         complete: bool,
+        whole: bool = False,
         max_line_bytes: int = MAX_LINE_BYTES,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
@@ -119,9 +122,12 @@ class LineInput:
         self._max_line_bytes = max_line_bytes
         self._chunk_bytes = chunk_bytes
         self._next = 0
-        self._target: int | None = None
+        self._route: list[int] = []
+        self._on_the_way = False
         self._drop_tail()
         self._stream = ByteStream(path)
+        self._marker = Marker(self._stream.name, whole=whole)
+        self._mark = ""
 
     def read(self, partition: int) -> RecordBatch | InputEnd | None:
         """The next batch (maybe of no records), the end, or None: not yet, ask again.
@@ -131,7 +137,7 @@ class LineInput:
         """
         if self._ended:
             return InputEnd(0, True)
-        if self._target is not None and not self._arrive(self._target):
+        if self._route and not self._arrive():
             return None
         chunk = self._ready or self._stream.read(self._chunk_bytes)
         self._ready = b""
@@ -140,9 +146,9 @@ class LineInput:
         if not chunk:
             return self._at_end()
         if self._inside_line:
-            raise StateError(
-                f"{self._stream.name}: no line starts at the committed byte {self._next}: the input was replaced, or "
-                "it went on after it had been declared complete"
+            raise self._marker.other(
+                f"no line starts at the committed byte {self._next}, unless it went on after it had been declared "
+                "complete"
             )
         return self._end_long_line(chunk) if self._too_long else self._cut(chunk)
 
@@ -150,10 +156,24 @@ class LineInput:
         """The next batch starts at `offset`, the start of a line. What is wrong with it is found by the next read."""
         if partition != 0 or offset < 0:
             raise UsageError(f"there is no offset {offset} in partition {partition} of lines")
-        if self._target is None and offset == self._next:
+        expected = self._marker.expected
+        if not self._route and offset == self._next and expected is None:
             return
-        self._target = offset
+        stops = [offset]
+        if self._stream.regular and not self._marker.whole:
+            # A file can tell at once whether it is the right one, before anything of it is counted again.
+            stops = [min(SPAN_BYTES, max(offset, expected or 0)), expected or offset, offset]
+        self._route = [stop for at, stop in enumerate(stops) if stop != (stops[at - 1] if at else self._next)]
+        self._on_the_way = False
         self._ended = False
+
+    def expect(self, mark: str) -> None:
+        """As in Marked; before seek."""
+        self._marker.expect(mark)
+
+    def mark(self) -> str | None:
+        """As in Marked."""
+        return self._mark if self._marker.expected is None else None
 
     def position(self) -> int:
         """Bytes on disk read so far (of a gzip file: compressed ones)."""
@@ -175,23 +195,32 @@ class LineInput:
         self._inside_line = False
         self._ended = False
 
-    def _arrive(self, target: int) -> bool:
+    def _arrive(self) -> bool:
         """One bounded stretch of the way to the sought offset; True once there."""
-        stream = self._stream
-        self._drop_tail()
-        # Once: from then on the position ascends to the target.
-        stream.rewind(target)
+        stream, marker, target = self._stream, self._marker, self._route[0]
+        if not self._on_the_way:
+            self._drop_tail()
+            # Once for each stop: from then on the position ascends to it.
+            if target < stream.position or (stream.regular and not marker.whole):
+                stream.rewind(0 if marker.whole else max(0, target - SPAN_BYTES))
+                marker.jump(stream.position)
+            self._on_the_way = True
         if stream.position < target:
             skipped = stream.read(min(SKIP_BYTES, target - stream.position))
             if skipped == b"":
-                raise StateError(
-                    f"{stream.name}: reading should go on at byte {target}, but the input has {stream.position} bytes "
-                    "only: it was truncated or replaced"
+                raise marker.other(
+                    f"reading should go on at byte {target}, but it has {stream.position} bytes: it was truncated or "
+                    "replaced"
                 )
+            marker.take(skipped or b"")
         if stream.position < target:
             return False
-        self._target = None
+        self._on_the_way = False
+        del self._route[0]
+        if self._route:
+            return False
         self._next = target
+        self._mark = marker.mark()
         # The end of a complete input needs no newline before it; a byte that follows it shows that the input changed.
         self._inside_line = target > 0 and stream.last != NEWLINE
         return True
@@ -209,13 +238,16 @@ class LineInput:
             self._tail_bytes += len(chunk) - cut
         if self._tail_bytes >= self._head_bytes:
             self._too_long = True
-            self._parts = [b"".join(self._parts)[: self._head_bytes]]
+            begun = b"".join(self._parts)
+            self._marker.take(begun)
+            self._parts = [begun[: self._head_bytes]]
         return batch
 
     def _end_long_line(self, chunk: bytes) -> RecordBatch | None:
         """A batch of the head of the long line if its newline is in this chunk; the rest of the chunk is next."""
         cut = chunk.find(b"\n") + 1
         self._tail_bytes += cut or len(chunk)
+        self._marker.take(chunk[:cut] if cut else chunk)
         if not cut:
             return None
         batch = self._batch(self._parts[0], self._tail_bytes)
@@ -225,11 +257,15 @@ class LineInput:
 
     def _at_end(self) -> RecordBatch | InputEnd:
         if not self._complete:
+            self._marker.require_all()
             return InputEnd(0, False)
         tail, length = b"".join(self._parts), self._tail_bytes
+        batch = self._batch(tail, length if self._too_long else None) if tail else None
         self._drop_tail()
         self._ended = True
-        return self._batch(tail, length) if tail else InputEnd(0, True)
+        self._marker.require_all()
+        self._mark = self._marker.mark()
+        return batch or InputEnd(0, True)
 
     @property
     def _head_bytes(self) -> int:
@@ -237,6 +273,10 @@ class LineInput:
         return self._max_line_bytes + 1
 
     def _batch(self, data: bytes, length: int | None = None) -> LineBatch:
+        """length: of a line of which only the head is left, and whose bytes the mark has taken already."""
         first = self._next
+        if length is None:
+            self._marker.take(data)
         self._next += len(data) if length is None else length
+        self._mark = self._marker.mark()
         return LineBatch(data, first, self._next, self._max_line_bytes)

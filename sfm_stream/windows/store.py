@@ -7,6 +7,8 @@ so that an event costs an append and its share of one sort.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,16 +48,16 @@ class OpenWindow:
         self._queue.append((key_ids.astype(np.uint64) << _SHIFT) | cells)
         self._queued += len(cells)
         if self._queued > max(_QUEUE_MIN, len(self._cells) // 8):
-            self._compact()
+            self.compact()
 
     def key_ids(self) -> NDArray[np.int32]:
         """Shape (keys,): ids of all keys with at least one cell, ascending."""
-        self._compact()
+        self.compact()
         return np.union1d(self._keys, np.fromiter(self._bitmaps, np.int32, len(self._bitmaps)))
 
     def cells_by_key(self) -> CellsByKey:
         """Everything in the window, ready to look up one key after another."""
-        self._compact()
+        self.compact()
         return CellsByKey(self.shape, self._keys, np.cumsum(self._counts, dtype=np.int64), self._cells, self._bitmaps)
 
     @property
@@ -64,7 +66,8 @@ class OpenWindow:
         sparse = self._keys.nbytes + self._counts.nbytes + self._cells.nbytes + 8 * self._queued
         return sparse + len(self._bitmaps) * self.shape.nbytes
 
-    def _compact(self) -> None:
+    def compact(self) -> None:
+        """Sort what waits in the queue into the columns."""
         if not self._queued:
             return
         fresh = _distinct(np.sort(np.concatenate(self._queue)))
@@ -159,9 +162,12 @@ class WindowStore:
         if starts_ms[0] == starts_ms[-1] and (starts_ms == starts_ms[0]).all():
             self._open(int(starts_ms[0]), int(offsets[0])).add(key_ids, cells)
             return
-        for start in np.unique(starts_ms).tolist():
-            rows = np.flatnonzero(starts_ms == start)
-            self._open(start, int(offsets[rows[0]])).add(key_ids[rows], cells[rows])
+        # Stable: rows of one window stay in order of offset. One sort, however many windows there are.
+        order = np.argsort(starts_ms, kind="stable")
+        starts_ms, key_ids, cells, offsets = starts_ms[order], key_ids[order], cells[order], offsets[order]
+        places = [0, *(np.flatnonzero(np.diff(starts_ms)) + 1).tolist(), len(starts_ms)]
+        for low, high in pairwise(places):
+            self._open(int(starts_ms[low]), int(offsets[low])).add(key_ids[low:high], cells[low:high])
 
     def _open(self, start_ms: int, offset: int) -> OpenWindow:
         window = self._windows.get(start_ms)
@@ -191,3 +197,8 @@ class WindowStore:
 
     def raw_bytes(self) -> int:
         return sum(window.raw_bytes for window in self._windows.values())
+
+    def compact(self) -> None:
+        """Let nothing wait in a queue, so that raw_bytes() is of distinct cells alone."""
+        for window in self._windows.values():
+            window.compact()

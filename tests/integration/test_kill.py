@@ -15,21 +15,30 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.embedded_runs import HOUR_MS, START_MS, payloads, releases, rollups, write_config
+from support.embedded_runs import HOUR_MS, IN_TIME, START_MS, payloads, releases, rollups, write_config
 from support.patience import PATIENCE_S
 
 WORKER = Path(__file__).with_name("kill_worker.py")
 EVENTS = 6000
+DECLARED = {"keys": "declared", "privacy": 'declared = ["p0", "p1", "p2", "never"]'}
+PRESENCE = {"keys": "presence_is_public"}
+# Chunks of one release each: a window is committed in several transactions.
+CHUNKED = {"max_transaction_bytes": 1 << 16, "buckets": 8192, "levels": 48}
 SETTINGS = {
-    "declared": {"keys": "declared", "privacy": 'declared = ["p0", "p1", "p2", "never"]'},
-    "presence": {"keys": "presence_is_public"},
-    # Chunks of one release each: a window is committed in several transactions.
-    "chunked": {"keys": "presence_is_public", "max_transaction_bytes": 1 << 16, "buckets": 8192, "levels": 48},
+    "declared": DECLARED | IN_TIME,
+    "presence": PRESENCE | IN_TIME,
+    "chunked": PRESENCE | CHUNKED | IN_TIME,
+    # Counted whole, all releases at the end: between configured borders, and between those of the data.
+    "whole": DECLARED | CHUNKED | {"end": "end = 2026-01-01T03:00:00Z"},
+    "whole, borders of the data": PRESENCE | CHUNKED | {"start": None},
 }
 
 
 def make(folder: Path, **settings: object) -> Path:
-    """Two and a half hours of three pages with disorder, late records and a page that is never seen."""
+    """Two and a half hours of three pages with disorder, late records and a page that is never seen.
+
+    start None: no border is configured, and the lines are in no order at all.
+    """
     rng = random.Random(7)
     folder.mkdir()
     lines = []
@@ -37,8 +46,12 @@ def make(folder: Path, **settings: object) -> Path:
         at = START_MS + number * (5 * HOUR_MS // 2) // EVENTS - rng.choice([0, 0, 0, 60_000, 1_200_000])
         event = {"page": f"p{rng.randrange(3)}", "user": f"u{rng.randrange(900)}", "at": max(at, START_MS)}
         lines.append(json.dumps(event) if rng.random() > 0.01 else "{broken")
+    if settings.get("start", "") is None:
+        rng.shuffle(lines)
     (folder / "in.jsonl").write_text("\n".join(lines) + "\n")
-    return write_config(folder, **settings)
+    config = write_config(folder, **settings)
+    config.write_text(config.read_text().replace("start = None\n", ""))
+    return config
 
 
 def work(config: Path, point: str = "never", count: int = 0) -> int:

@@ -66,7 +66,8 @@ session_timeout = "6s"
     config = re.sub(r"\[input\].*?(?=\[event\])", cluster, config, flags=re.S)
     config = re.sub(r"\[output\].*", "[metrics]\noperator = ''\n", config, flags=re.S)
     config = config.replace("page-visitors", topic).replace(
-        'grace = "1m"', f'grace = "1m"\nstart = {datetime.fromtimestamp(start_ms / 1000, UTC).isoformat()}'
+        'size = "15m"',
+        f'size = "15m"\ngrace = "1m"\nstart = {datetime.fromtimestamp(start_ms / 1000, UTC).isoformat()}',
     )
     (tmp_path / "app.toml").write_text(config)
     records = []

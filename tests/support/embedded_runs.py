@@ -34,6 +34,7 @@ epoch = {epoch}
 [input]
 path = "{input}"
 complete = {complete}
+{order}
 [event]
 key = {key}
 item = "user"
@@ -44,6 +45,7 @@ latest = 2026-12-31T00:00:00Z
 size = "{size}"
 grace = "{grace}"
 start = {start}
+{end}
 [sketch]
 buckets = {buckets}
 levels = {levels}
@@ -66,10 +68,12 @@ DEFAULTS: dict[str, object] = {
     "epoch": 1,
     "input": "in.jsonl",
     "complete": "true",
+    "order": "",
     "key": '"page"',
     "size": "15m",
     "grace": "5m",
     "start": "2026-01-01T00:00:00Z",
+    "end": "",
     "buckets": 64,
     "levels": 16,
     "epsilon": 4,
@@ -80,6 +84,9 @@ DEFAULTS: dict[str, object] = {
     "max_transaction_bytes": 8 << 20,
     "limits": "",
 }
+
+IN_TIME = {"order": 'order = "time"'}
+"""Settings of a complete input that is read in order of time all the same."""
 
 
 class NoFlips:

@@ -133,7 +133,7 @@ class WindowNeeds(Protocol):
     @property
     def size(self) -> int: ...
     @property
-    def grace(self) -> int: ...
+    def grace_ms(self) -> int: ...
     @property
     def max_future_skew(self) -> int: ...
 
@@ -145,7 +145,7 @@ def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeed
     if "compact" in policy:
         found.append(_wrong(facts, "cleanup.policy", ",".join(sorted(policy)), "delete", _COMPACTED))
     retention_ms = int(facts.configs.get("retention.ms", -1))
-    needed_ms = window.size + window.grace + settings.downtime
+    needed_ms = window.size + window.grace_ms + settings.downtime
     if "delete" in policy and retention_ms != -1 and retention_ms <= needed_ms:
         why = "records of an open window are gone before it is closed; else lower kafka.downtime"
         found.append(

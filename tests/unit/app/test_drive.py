@@ -5,7 +5,7 @@ from itertools import cycle
 
 import pytest
 from reference.memory_batch import MemoryBatch
-from support.embedded_runs import HOUR_MS, MINUTE_MS, START_MS, NoFlips, write_config
+from support.embedded_runs import HOUR_MS, IN_TIME, MINUTE_MS, START_MS, NoFlips, write_config
 from support.rollup_runs import DAY_MS, QUARTER_MS, at, marker, release
 
 from sfm_stream.app.drive import TRIES, drain, perform
@@ -104,7 +104,7 @@ def views(*minutes, first=0, arrivals=None):
 
 
 def ingest(folder, transport, **settings):
-    config = load_config(write_config(folder, **settings))
+    config = load_config(write_config(folder, **IN_TIME, **settings))
     return IngestWorker(config, transport, "in", START_MS + DAY_MS, lambda partition: FOREVER_MS, NoFlips())
 
 

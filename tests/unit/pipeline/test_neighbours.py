@@ -13,7 +13,6 @@ The check takes the pipeline as a parameter; the mutants below are wrong pipelin
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -37,6 +36,7 @@ from support.counting_runs import (
     releases_of,
     table_of,
 )
+from support.neighbours import assert_one_bit, assert_one_cell, assert_one_draw
 
 from sfm_stream.pipeline.counter import WindowCounter
 from sfm_stream.pipeline.extract import EventFormat, PythonExtractor
@@ -129,33 +129,6 @@ def run(system, plan, batches, coins, closing=True) -> Log:
 
 
 # What must hold
-
-
-def assert_one_draw(log):
-    """Of everything that was ever handed out, one payload for each release."""
-    payloads = defaultdict(set)
-    for record in releases_of(log.offered):
-        payloads[record.key, record.timestamp_ms].add(record.value)
-    assert all(len(drawn) == 1 for drawn in payloads.values()), "draws: two payloads for one release"
-
-
-def assert_one_cell(one, other):
-    """Two lists of records: the same messages, sizes and order, and at most one cell of one release differs."""
-    outside = [
-        [(r.topic, r.partition, r.key, r.timestamp_ms, len(r.value)) for r in records] for records in (one, other)
-    ]
-    assert outside[0] == outside[1], "messages: the outputs differ in more than bits"
-    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a.value != b.value]
-    assert len(pairs) <= 1, "releases: the item moved more than one"
-    for a, b in pairs:
-        assert a.key != MARKER_KEY, "markers: they depend on the data"
-        assert_one_bit(decode(a.value), decode(b.value))
-
-
-def assert_one_bit(one, other):
-    assert replace(one, sketch=other.sketch) == other, "release: more than its bits differs"
-    changed = np.frombuffer(one.sketch.bits, np.uint8) ^ np.frombuffer(other.sketch.bits, np.uint8)
-    assert int(np.bitwise_count(changed).sum()) <= 1, "cells: the item moved more than one"
 
 
 def assert_alike(system, plan, left, right, seed=1, same_end=True):

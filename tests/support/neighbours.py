@@ -1,0 +1,39 @@
+"""What must hold of what is published from two inputs that differ by one item, on the same tape of coins."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+from support.counting_runs import releases_of
+
+from sfm_stream.pipeline.publish import MARKER_KEY
+from sfm_stream.sketch.codec import decode
+
+
+def assert_one_draw(log):
+    """Of everything that was ever handed out, one payload for each release."""
+    payloads = defaultdict(set)
+    for record in releases_of(log.offered):
+        payloads[record.key, record.timestamp_ms].add(record.value)
+    assert all(len(drawn) == 1 for drawn in payloads.values()), "draws: two payloads for one release"
+
+
+def assert_one_cell(one, other):
+    """Two lists of records: the same messages, sizes and order, and at most one cell of one release differs."""
+    outside = [
+        [(r.topic, r.partition, r.key, r.timestamp_ms, len(r.value)) for r in records] for records in (one, other)
+    ]
+    assert outside[0] == outside[1], "messages: the outputs differ in more than bits"
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a.value != b.value]
+    assert len(pairs) <= 1, "releases: the item moved more than one"
+    for a, b in pairs:
+        assert a.key != MARKER_KEY, "markers: they depend on the data"
+        assert_one_bit(decode(a.value), decode(b.value))
+
+
+def assert_one_bit(one, other):
+    assert replace(one, sketch=other.sketch) == other, "release: more than its bits differs"
+    changed = np.frombuffer(one.sketch.bits, np.uint8) ^ np.frombuffer(other.sketch.bits, np.uint8)
+    assert int(np.bitwise_count(changed).sum()) <= 1, "cells: the item moved more than one"
