@@ -14,8 +14,10 @@
     ├── EntropyError          the operating system gave no randomness; nothing was released
     ├── BrokerError           the cluster cannot be reached, refuses this client, or does not answer
     │   └── BrokerAway        it does not answer now; asking again may help, and a running worker does
+    ├── NothingCounted        an input was read and nothing of it was counted
     ├── NothingFound          a question to which nothing that is published is an answer
     ├── StateError            going on would lose, double or distort a release: the worker stops (fail closed)
+    │   └── UnusableRecords   too many records in a row that no rule can read
     └── ConflictError         two different payloads for one release id: a privacy incident
 
 Expected outcomes (a dropped record, an uninformative estimate) are values, not errors. Each class carries the
@@ -86,6 +88,12 @@ class EntropyError(SfmStreamError):
     exit_code = 5
 
 
+class NothingCounted(SfmStreamError):
+    """An input was read to its end, and nothing of it was counted."""
+
+    exit_code = 8
+
+
 class NothingFound(SfmStreamError):
     """Nothing that is published answers the question: not this key, not this span, or nothing at all."""
 
@@ -96,6 +104,10 @@ class StateError(SfmStreamError):
     """The stored state, the input and the configuration do not fit together, or a bound is reached."""
 
     exit_code = 4
+
+
+class UnusableRecords(StateError):
+    """More records in a row than a limit allows that no rule can read, or that lie in the wrong partition."""
 
 
 class BrokerError(SfmStreamError):

@@ -6,16 +6,17 @@ takes both with it, and the next owner replays from the committed offset.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sfm_stream.app.drive import drain, perform
+from sfm_stream.app.ingest_report import IngestReport
 from sfm_stream.clock import now_ms
 from sfm_stream.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.notation import duration, instant
 from sfm_stream.pipeline.counter import WindowCounter
+from sfm_stream.pipeline.counting_limits import CountingLimits
 from sfm_stream.pipeline.dead_letters import LETTERS_A_TRANSACTION, letters
 from sfm_stream.pipeline.extract import PythonExtractor
 from sfm_stream.pipeline.partitioners import Placement
@@ -43,23 +44,6 @@ from sfm_stream.windows.tumbling import FOREVER_MS
 
 
 @dataclass(slots=True)
-class IngestReport:
-    """What this process did, for the operator's eyes: exact numbers, outside the guarantee.
-
-    released: records of windows that an earlier run released. finished: the input was counted whole before.
-    """
-
-    read: int = 0
-    counted: int = 0
-    released: int = 0
-    dropped: Counter[Reason] = field(default_factory=Counter)
-    releases: int = 0
-    open_windows: int = 0
-    closed_through_ms: int | None = None
-    finished: bool = False
-
-
-@dataclass(slots=True)
 class _Partition:
     """One assigned partition; the counter exists once the first window border is known."""
 
@@ -71,6 +55,8 @@ class _Partition:
     placement: Placement | None
     clock_ms: int = NO_TIME
     counter: WindowCounter | None = None
+    before: CountingLimits | None = None
+    """Of records that come before the first window border is known."""
     letters: list[Record] = field(default_factory=list)
     known: bool = True
     """The input is the one that the state is of. Until that is seen nothing is released or committed."""
@@ -208,7 +194,7 @@ class IngestWorker:
         self.report.read += len(columns.offsets)
         partition.clock_ms = max(partition.clock_ms, int(columns.arrival_ms.max(initial=NO_TIME)))
         if partition.counter is None and not self._found_start(partition, columns):
-            self.report.dropped.update(Reason(int(code)) for code in columns.reasons)
+            self._wait(partition, columns)
             return
         counter = partition.counter
         assert counter is not None
@@ -219,6 +205,13 @@ class IngestWorker:
         self.report.counted += len(columns.offsets) - len(dropped.offsets) - dropped.released
         if self._dead_letters:
             partition.letters += letters(self._config.kafka.topic, dropped, now_ms())
+
+    def _wait(self, partition: _Partition, columns: EventColumns) -> None:
+        """Drop records before any of them has a time: they too may be too many in a row."""
+        if partition.before is None:
+            partition.before = CountingLimits(self._plan(partition, 0), partition.number)
+        partition.before.require_valid(columns)
+        self.report.dropped.update(Reason(int(code)) for code in columns.reasons)
 
     def _take_mark(self, partition: _Partition, counter: WindowCounter) -> None:
         if self._marks is not None:
@@ -243,6 +236,8 @@ class IngestWorker:
         window = self._config.settings.window
         first = max(0, int(timed[0]) - window.grace_ms)
         self._begin(partition, first - first % window.size, int(columns.offsets[0]) if len(columns.offsets) else 0)
+        if partition.before is not None and partition.counter is not None:
+            partition.counter.limits.go_on_from(partition.before)
         return True
 
     def _end(self, partition: _Partition, end: InputEnd) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from sfm_stream.app.drive import CHECKPOINT_S
-from sfm_stream.app.ingest import IngestReport
+from sfm_stream.app.ingest_report import IngestReport
 from sfm_stream.app.wiring import Embedded
 from sfm_stream.clock import monotonic_s, now_ms
 

@@ -15,7 +15,7 @@ from sfm_stream.privacy.coins import SYSTEM_COINS
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.sketch.keys import encode_key
 from sfm_stream.transport.lines import LineInput
-from sfm_stream.types import NO_TIME, InputEnd, Reason, RecordBatch
+from sfm_stream.types import NO_TIME, EventColumns, InputEnd, Reason, RecordBatch
 from sfm_stream.windows.keys import KeyTable
 
 
@@ -33,8 +33,11 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
+    """late: records that would be dropped as late, where they are counted in order of time."""
+
     rows: tuple[SampleRow, ...]
     reasons: Counter[Reason]
+    late: int = 0
 
 
 def sample(
@@ -48,12 +51,14 @@ def sample(
     secret = SYSTEM_COINS.digits(32).tobytes()
     placements: dict[int, Placement] = {}
     rows: list[SampleRow] = []
+    late = _Late(config)
     for batch in batches:
         columns = extractor.columns([batch])
         if placement is not None:
             if batch.partition not in placements:
                 placements[batch.partition] = placement(batch.partition)
             columns = placements[batch.partition].judged(columns, keys)
+        late.add(columns, records - len(rows))
         for offset, event, key_id, cell, reason in zip(
             columns.offsets.tolist(),
             columns.event_ms.tolist(),
@@ -76,7 +81,25 @@ def sample(
         if len(rows) >= records:
             break
     shown = tuple(rows[:records])
-    return Sample(shown, Counter(row.reason for row in shown))
+    return Sample(shown, Counter(row.reason for row in shown), late.count)
+
+
+class _Late:
+    """How many records come too late for their window, in the order in which they are read."""
+
+    def __init__(self, config: Config) -> None:
+        self._windows = None if config.whole else config.plan(1, config.settings.window.start or 0).windows
+        self._clocks: dict[int, int] = {}
+        self.count = 0
+
+    def add(self, columns: EventColumns, rows: int) -> None:
+        """The first so many rows of these columns."""
+        if self._windows is None or not len(columns.offsets):
+            return
+        clocks = self._windows.clocks(columns, self._clocks.get(columns.partition, NO_TIME))
+        reasons, _ = self._windows.judge(columns, clocks, 0)
+        self.count += int((reasons[:rows] == Reason.LATE).sum())
+        self._clocks[columns.partition] = int(clocks[-1])
 
 
 def file_batches(config: Config) -> Iterator[RecordBatch]:

@@ -14,6 +14,7 @@ from sfm_stream.cli.config import describe
 from sfm_stream.cli.output import console, echo_json
 from sfm_stream.config import STDIN, Config, load_config
 from sfm_stream.notation import instant
+from sfm_stream.transport.signs import sign_of
 from sfm_stream.types import Reason
 
 SHOWN = 10
@@ -32,11 +33,14 @@ def check(config: Path, records: int, as_json: bool) -> None:
     """
     loaded = load_config(config)
     missing, found = _look(loaded, records)
+    sign = sign_of(loaded.input_path) if loaded.settings.kafka is None else ""
     if as_json:
-        shown = None if found is None else _as_json(found)
+        shown = None if found is None else _as_json(found) | {"looks_like": sign or None}
         echo_json({"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)})
     else:
         _say(loaded, missing, found)
+        if sign:
+            click.echo(sign)
     if found is not None and found.reasons and not found.reasons[Reason.OK]:
         raise click.exceptions.Exit(4)
 
@@ -70,6 +74,11 @@ def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
     console().print(table)
     total = sum(found.reasons.values())
     click.echo(f"\n{total:,} records looked at: " + ", ".join(_counts(found.reasons)))
+    if found.late:
+        click.echo(
+            f"{found.late:,} of them come too late for their window and would be dropped: raise window.grace"
+            + ("" if loaded.settings.kafka else ", or sort the input, or count it whole (input.complete, input.order)")
+        )
 
 
 def _counts(reasons: Counter[Reason]) -> list[str]:
@@ -89,5 +98,6 @@ def _as_json(found: Sample) -> dict[str, object]:
             }
             for row in found.rows[:SHOWN]
         ],
+        "late": found.late,
         "outcomes": {reason.name.lower(): count for reason, count in sorted(found.reasons.items())},
     }

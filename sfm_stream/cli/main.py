@@ -25,7 +25,8 @@ def cli() -> None:
 
     Exit codes: 0 done; 1 an error; 2 wrong usage; 3 the configuration must not run; 4 state, input and configuration
     do not fit together, or a limit is reached: nothing more was published; 5 no entropy; 6 a second payload for a
-    known release: a privacy incident; 7 the cluster is away or refuses this client; 9 nothing that is published answers
+    known release: a privacy incident; 7 the cluster is away or refuses this client; 8 nothing
+    that was read was counted; 9 nothing that is published answers
     the question; 130, 143 stopped by a signal, nothing lost.
     """
 

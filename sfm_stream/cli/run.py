@@ -10,15 +10,20 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sfm_stream.app.ingest_report import IngestReport
 from sfm_stream.app.runner import RunReport, Stop, run_to_end
 from sfm_stream.app.wiring import embedded
 from sfm_stream.cli.output import echo_json
 from sfm_stream.clock import monotonic_s
 from sfm_stream.config import Config, load_config
-from sfm_stream.errors import ConflictError
+from sfm_stream.errors import ConflictError, NothingCounted, UnusableRecords
 from sfm_stream.notation import instant, visible
 from sfm_stream.transport.lines import LineInput
+from sfm_stream.transport.signs import sign_of
 
+WARN_SHARE = 0.05
+"""Of the records read: where more are dropped, a run warns."""
+TOP_REASONS = 3
 SAY_EVERY_S = 60.0
 """How often a run says how far it is, where nobody looks at a bar."""
 
@@ -29,8 +34,11 @@ SAY_EVERY_S = 60.0
 def run(config: Path, as_json: bool) -> None:
     """Count CONFIG's input and publish into its output file. Run it again at any time: it goes on where it stopped."""
     settings = load_config(config)
-    with embedded(settings) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
-        report = run_to_end(work, settings.settings.rollup.deadline, stopping, progress)
+    try:
+        with embedded(settings) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
+            report = run_to_end(work, settings.settings.rollup.deadline, stopping, progress)
+    except UnusableRecords as error:
+        raise UnusableRecords(f"{error}. {sign_of(settings.input_path)}".removesuffix(". ")) from error
     if as_json:
         echo_json(_as_json(report))
     else:
@@ -42,6 +50,25 @@ def run(config: Path, as_json: bool) -> None:
         )
     if report.stopped:
         raise click.exceptions.Exit(128 + report.stopped)
+    _require_something_counted(report.ingest, settings)
+
+
+def _require_something_counted(ingest: IngestReport, config: Config) -> None:
+    """Say on standard error where many records were dropped. Raises NothingCounted where all of them were."""
+    lost = sum(ingest.dropped.values())
+    top = ", ".join(f"{reason.name.lower()} {count:,}" for reason, count in ingest.dropped.most_common(TOP_REASONS))
+    sign = sign_of(config.input_path) if lost == ingest.read else ""
+    if ingest.read and lost == ingest.read:
+        hint = sign or "Check the [event] section against the data (sfm-stream check)"
+        raise NothingCounted(f"none of {ingest.read:,} records was counted: {top}. {hint}")
+    if sign:
+        raise NothingCounted(f"there is not one whole line to be counted. {sign}")
+    if lost > WARN_SHARE * ingest.read:
+        click.echo(
+            f"warning: {lost:,} of {ingest.read:,} records ({lost / ingest.read:.0%}) were dropped, mostly: {top} "
+            '(docs/operating.md, "Dropped records")',
+            err=True,
+        )
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class WindowCounter:
         # Everything that had arrived at this time has been added, as far as time without records has told.
         self._idle_ms = NO_TIME
         self._chunk: _Chunk | None = None
-        self._limits = CountingLimits(plan, partition)
+        self.limits = CountingLimits(plan, partition)
         self.failed = 0
         # Window start -> (offset, clock) to replay it from: its first record, and the clock just before that record.
         self._origins: dict[int, tuple[int, int]] = {}
@@ -81,11 +81,11 @@ class WindowCounter:
         """
         plan = self.plan
         clocks = plan.windows.clocks(columns, self._clock_ms)
-        self._limits.require_steady(columns, clocks, self._idle_ms)
-        self._limits.require_no_gap(columns, clocks, self._clock_ms, self._due_ms)
+        self.limits.require_steady(columns, clocks, self._idle_ms)
+        self.limits.require_no_gap(columns, clocks, self._clock_ms, self._due_ms)
         reasons, starts = plan.windows.judge(columns, clocks, self._due_ms)
         reasons = self._declared_later(columns, starts, reasons)
-        self._limits.require_valid(columns)
+        self.limits.require_valid(columns)
         if not reasons.any():
             self.store.add(starts, columns.key_ids, columns.cells, columns.offsets)
         else:
@@ -96,7 +96,7 @@ class WindowCounter:
         if len(clocks):
             self._clock_ms = int(clocks[-1])
             self._due_ms = max(self._due_ms, plan.windows.closed_by(self._clock_ms))
-        self._limits.require_memory(self.keys, self.store)
+        self.limits.require_memory(self.keys, self.store)
         return dropped(columns, reasons)
 
     def passed(self, offset: int) -> None:
@@ -119,7 +119,7 @@ class WindowCounter:
         that comes for one of them after all is late. Raises StateError where more are due at once than a gap may have.
         """
         through = self.plan.windows.due_through(until_ms)
-        self._limits.require_short_idling(self._due_ms, through)
+        self.limits.require_short_idling(self._due_ms, through)
         self._due_ms = max(self._due_ms, through)
         self._idle_ms = max(self._idle_ms, until_ms)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.errors import StateError
+from sfm_stream.errors import StateError, UnusableRecords
 from sfm_stream.notation import duration, instant
 from sfm_stream.pipeline.plan import CountingPlan
 from sfm_stream.types import NO_TIME, EventColumns, Reason
@@ -30,6 +30,10 @@ class CountingLimits:
         self._plan, self._partition = plan, partition
         self._invalid_run = self._misplaced_run = 0
         self._whole = isinstance(plan.windows, Whole)
+
+    def go_on_from(self, before: CountingLimits) -> None:
+        """Take over the records that came in a row before counting could begin."""
+        self._invalid_run, self._misplaced_run = before._invalid_run, before._misplaced_run
 
     def require_steady(self, columns: EventColumns, clocks: NDArray[np.int64], idle_ms: int) -> None:
         """Where the log gives arrival times: stop where they step back further than windows wait for.
@@ -131,7 +135,7 @@ class CountingLimits:
                 "The topic is not keyed by the counting key, or not as kafka.partitioner says: correct that, or "
                 "copy it into one that is (sfm-stream repartition)"
             )
-        raise StateError(
+        raise UnusableRecords(
             f"partition {self._partition}, offset {int(columns.offsets[0])}: more than "
             f"limits.max_consecutive_invalid = {limit} {which} in a row are unusable, mostly {top.name.lower()}. "
             f"{remedy}"

@@ -64,12 +64,12 @@ class WholeCounter(WindowCounter):
         if not self.windows.fixed:
             self._note_times(columns, starts)
         reasons = self._declared_later(columns, starts, reasons)
-        self._limits.require_valid(columns)
+        self.limits.require_valid(columns)
         released = self._enqueue(columns, starts, reasons)
         if self._queued > self._queue_rows:
             self._sort_in()
         self._position = columns.next_offset
-        self._limits.require_few_keys(self.keys)
+        self.limits.require_few_keys(self.keys)
         return dropped(columns, reasons, released)
 
     def finish(self) -> None:
@@ -99,7 +99,7 @@ class WholeCounter(WindowCounter):
             return windows.start_ms, windows.start_ms
         start_ms = windows.start_ms if windows.start_known else seen[0]
         end_ms = seen[-1] + windows.size_ms if windows.until_ms is None else windows.last_ms
-        self._limits.require_few_empty([start_ms - windows.size_ms, *seen, end_ms], self._occupied)
+        self.limits.require_few_empty([start_ms - windows.size_ms, *seen, end_ms], self._occupied)
         return start_ms, end_ms
 
     def _enqueue(self, columns: EventColumns, starts: NDArray[np.int64], reasons: NDArray[np.uint8]) -> int:
@@ -141,7 +141,7 @@ class WholeCounter(WindowCounter):
             self.store.add(
                 np.concatenate(starts), np.concatenate(key_ids), np.concatenate(cells), np.concatenate(offsets)
             )
-            self._limits.require_memory(self.keys, self.store)
+            self.limits.require_memory(self.keys, self.store)
 
     def _forget(self, closed: list[int]) -> None:
         """As WindowCounter, but ids of keys stay: no record follows that would need one."""

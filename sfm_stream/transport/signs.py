@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from sfm_stream.errors import SfmStreamError
+from sfm_stream.transport.bytestream import ByteStream
+
 HEAD_BYTES = 4096
 """As many of the first bytes as are worth looking at."""
 
@@ -50,6 +53,24 @@ def looks_like(head: bytes) -> tuple[str, str] | None:
     if len(_SEPARATORS.findall(first)) >= 1 and not first.startswith(b'"{'):
         return "a table of separated values (CSV)", "write its rows as JSON lines, one object a line"
     return None
+
+
+def sign_of(path: str) -> str:
+    """What the file at `path` looks like where it is no JSON lines, as a sentence with the remedy; "" else.
+
+    "" too for standard input, which cannot be read twice, and for a file that cannot be read any more.
+    """
+    if path == "-":
+        return ""
+    try:
+        stream = ByteStream(path)
+        try:
+            found = looks_like(stream.read(HEAD_BYTES) or b"")
+        finally:
+            stream.close()
+    except SfmStreamError:
+        return ""
+    return f"The input looks like {found[0]}: {found[1]}" if found else ""
 
 
 def _every_other_is_zero(head: bytes) -> bool:

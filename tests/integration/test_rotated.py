@@ -12,17 +12,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import threading
-from functools import partial
 from pathlib import Path
 
 import pytest
 from support.embedded_runs import HOUR_MS, IN_TIME, START_MS, NoFlips, command, releases, run_here, write_config
 from support.patience import PATIENCE_S
 
-from sfm_stream.app import runner, wiring
 from sfm_stream.errors import StateError
-from sfm_stream.transport.lines import LineInput
 
 LINES = 900
 """Of each file, about 75 kB: several times what a mark looks at."""
@@ -180,34 +176,6 @@ def test_standard_input_must_be_fed_what_it_was_fed_before(tmp_path, window):
     done = through_stdin(config, lines_of(0) + lines_of(1))
     assert done.returncode == 0, done.stderr
     assert b"dropped 0" in done.stdout
-
-
-def test_nothing_is_released_from_a_pipe_that_is_not_known_yet(tmp_path, monkeypatch):
-    """Many batches come before the mark is reached; the first line of the other input makes nine windows due."""
-    monkeypatch.setattr(wiring, "LineInput", partial(LineInput, chunk_bytes=2000))
-    monkeypatch.setattr(runner, "CHECKPOINT_S", 0)
-    os.mkfifo(tmp_path / "in.jsonl")
-    config = configured(tmp_path, size="1h")
-
-    def fed(data):
-        def feed():
-            with contextlib.suppress(BrokenPipeError), (tmp_path / "in.jsonl").open("wb") as pipe:
-                pipe.write(data)
-
-        writer = threading.Thread(target=feed)
-        writer.start()
-        try:
-            return run_here(config)
-        finally:
-            writer.join(PATIENCE_S)
-
-    assert fed(lines_of(0)).ingest.counted == LINES
-    before = committed(tmp_path / "out.sqlite")
-    with pytest.raises(StateError, match="not the input that was read before"):
-        fed(lines_of(9, 1) + lines_of(1)[len(lines_of(9, 1)) :] + lines_of(2))
-    assert committed(tmp_path / "out.sqlite") == before
-    fed(lines_of(0) + lines_of(1))
-    assert len(releases(tmp_path / "out.sqlite")) == 1
 
 
 def test_a_file_may_follow_standard_input_that_held_the_same(tmp_path):
