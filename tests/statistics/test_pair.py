@@ -234,6 +234,8 @@ def test_an_estimate_is_never_an_error_and_never_nan(shape):
         else:  # with noise, and as the bits were before it
             qs = [1 / (math.exp(e) + 1) if trial % 3 == 1 else 0.0 for e in epsilons]
             noisy = oracle.noisy_pair(rng, shape.buckets, shape.levels, tuple(map(int, np.minimum(sizes, 100_000))), qs)
+        if np.array_equal(*noisy):
+            continue  # two empty sets before noise: taken for one release and its copy, whatever their epsilons
         with np.errstate(all="raise", under="ignore"):
             found = estimate_pair(*(sketch_of(b, e, shape) for b, e in zip(noisy, epsilons, strict=True)))
         for part in parts_of(found):
