@@ -24,6 +24,7 @@ from sfm_stream.pipeline.event_format import MAX_TIME_MS, EventFormat
 from sfm_stream.pipeline.plan import CountingPlan, Limits
 from sfm_stream.pipeline.spans import Calendar
 from sfm_stream.privacy.budget import Budget
+from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.settings import InputTable, KafkaTable, OutputTable, Settings
 from sfm_stream.sketch.hashing import ItemHash
@@ -166,7 +167,7 @@ class Config:
             "k": self.k,
             "window_ms": settings.window.size,
             "keys": settings.privacy.keys,
-            "selection": [str(selected.epsilon), str(selected.delta)] if selected else None,
+            "selection": [plain(selected.epsilon), plain(selected.delta)] if selected else None,
             "event": [*settings.event.key, settings.event.item, settings.event.time, settings.event.time_unit],
             "float_items": settings.event.float_items,
             **({} if settings.event.naive_time in ("refuse", "utc") else {"naive_time": settings.event.naive_time}),

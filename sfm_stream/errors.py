@@ -16,6 +16,7 @@
     │   └── BrokerAway        it does not answer now; asking again may help, and a running worker does
     ├── NothingCounted        an input was read and nothing of it was counted
     ├── NothingFound          a question to which nothing that is published is an answer
+    ├── StorageError          the disk is full, or fails in a way that may pass; starting again may help
     ├── StateError            going on would lose, double or distort a release: the worker stops (fail closed)
     │   └── UnusableRecords   too many records in a row that no rule can read
     └── ConflictError         two different payloads for one release id: a privacy incident
@@ -118,6 +119,12 @@ class BrokerError(SfmStreamError):
 
 class BrokerAway(BrokerError):
     """No answer now, or none in time: another broker, or the same one later, may give it."""
+
+
+class StorageError(SfmStreamError):
+    """A disk is full, or does not do now what it can do; nothing that was committed is lost by starting again."""
+
+    exit_code = 7
 
 
 class ConflictError(SfmStreamError):

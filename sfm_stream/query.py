@@ -23,6 +23,8 @@ WITHHELD = Absence()
 @dataclass(frozen=True, slots=True)
 class Row:
     """One answer. epsilon: the most that an item under this key can lose over the releases in it (basic composition).
+    Each costs the epsilon of its bits, which it tells itself, and epsilon_selection where keys are selected, which no
+    record tells: it is as the caller of the functions below says, and 0 unless one does.
 
     estimate: of the whole span; a lower bound where windows without a release may hold something. released, windows: in
     how many of the windows of the span the key has a release. complete: nothing more can come. epoch: of several the
@@ -40,7 +42,9 @@ class Row:
     epoch: int
 
 
-def window_rows(reader: TopicReader, pipeline: str, span: Window | None, keys: set[bytes] | None) -> Iterator[Row]:
+def window_rows(
+    reader: TopicReader, pipeline: str, span: Window | None, keys: set[bytes] | None, epsilon_selection: float = 0.0
+) -> Iterator[Row]:
     """A row for each release in the span, in order of window and key. Raises ConflictError, UsageError."""
     found = (r for r in sketches(reader, pipeline, span, keys) if isinstance(r, Release))
     for release in sorted(found, key=lambda r: (r.window, r.key, r.epoch, r.partition)):
@@ -49,7 +53,7 @@ def window_rows(reader: TopicReader, pipeline: str, span: Window | None, keys: s
             grain="window",
             window=release.window,
             estimate=estimate(release.sketch),
-            epsilon=epsilon_of(release.sketch.k),
+            epsilon=epsilon_of(release.sketch.k) + epsilon_selection,
             released=1,
             windows=1,
             complete=True,
@@ -64,6 +68,7 @@ def rollup_rows(
     span: Window | None,
     keys: set[bytes] | None,
     absence: Absence = WITHHELD,
+    epsilon_selection: float = 0.0,
 ) -> Iterator[Row]:
     """A row for each quarter, hour or day inside the span: of several published revisions the last one."""
     newest: dict[tuple[Window, bytes, int, int], RollupRecord] = {}
@@ -80,7 +85,7 @@ def rollup_rows(
             grain=grain,
             window=record.window,
             estimate=rollup_estimate(record, absence),
-            epsilon=record.released * epsilon_of(record.tally.k),
+            epsilon=record.released * (epsilon_of(record.tally.k) + epsilon_selection),
             released=record.released,
             windows=record.windows,
             complete=record.complete,
@@ -89,7 +94,12 @@ def rollup_rows(
 
 
 def range_rows(
-    reader: TopicReader, pipeline: str, span: Window, keys: set[bytes] | None, absence: Absence = WITHHELD
+    reader: TopicReader,
+    pipeline: str,
+    span: Window,
+    keys: set[bytes] | None,
+    absence: Absence = WITHHELD,
+    epsilon_selection: float = 0.0,
 ) -> Iterator[Row]:
     """A row for each key: distinct items over the union of all windows inside the span.
 
@@ -112,7 +122,7 @@ def range_rows(
             grain="range",
             window=span,
             estimate=answer if is_whole else lower_bound(answer),
-            epsilon=sum(part.releases * epsilon_of(k) for k, part in union.parts.items()),
+            epsilon=sum(part.releases * (epsilon_of(k) + epsilon_selection) for k, part in union.parts.items()),
             released=sum(part.releases for part in union.parts.values()),
             windows=windows,
             complete=all(_is_over(decided, partition, span.end_ms) for partition in union.partitions),

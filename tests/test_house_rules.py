@@ -55,10 +55,12 @@ FILES = {
     "transport/bytestream.py": "the input, read in place",
     "transport/sqlite.py": "the output file, created with the right mode",
     "transport/lockfile.py": "the lock beside the output file",
+    "transport/released.py": "what was released into it, beside the output file",
     "app/table_file.py": "the table that an export writes",
     "config.py": "the configuration",
     "config_check.py": "the hash key file that it names",
     "credentials.py": "the password file that it names",
+    "cli/streams.py": "the standard streams",
     "cli/inspect.py": "files that the user names, to be looked at",
     "cli/generate.py": "the sample that the user asks for",
 }

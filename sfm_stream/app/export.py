@@ -84,10 +84,11 @@ def exported_rows(
     keys: set[bytes] | None,
     report: Exported,
     absence: Absence,
+    epsilon_selection: float = 0.0,
 ) -> Iterator[TableRow]:
     """A row for each release, or for the newest revision of each roll-up, inside the span; the report grows with them.
 
-    topic: SKETCHES or ROLLUPS. In order of the topic, one at a time.
+    topic: SKETCHES or ROLLUPS. epsilon_selection: as in query.Row. In order of the topic, one at a time.
     """
     records: Iterator[Release | RollupRecord] = (
         newest_rollups(reader, pipeline, span, keys, report.left_out)
@@ -96,12 +97,20 @@ def exported_rows(
     )
     for record in records:
         row = _release_row(record) if isinstance(record, Release) else _rollup_row(record, absence)
+        row["epsilon"] = _epsilon(record, epsilon_selection)
         report.rows += 1
         report.lower_bounds += row["status"] == Status.LOWER_BOUND
         report.keys.add(record.key)
         report.without_sketch += row["sketch"] is None
         report.hashes.add(str(row["hash"]))
         yield row
+
+
+def _epsilon(record: Release | RollupRecord, epsilon_selection: float) -> float:
+    """The most that an item under the key can lose over the releases in a record."""
+    if isinstance(record, Release):
+        return epsilon_of(record.sketch.k) + epsilon_selection
+    return record.released * (epsilon_of(record.tally.k) + epsilon_selection)
 
 
 def _release_row(release: Release) -> TableRow:
@@ -114,7 +123,6 @@ def _release_row(release: Release) -> TableRow:
         "windows": 1,
         "complete": True,
         "revision": None,
-        "epsilon": epsilon_of(release.sketch.k),
         **_figures(estimate(release.sketch)),
         "release_id": release.release_id.hex(),
     }
@@ -130,7 +138,6 @@ def _rollup_row(record: RollupRecord, absence: Absence) -> TableRow:
         "windows": record.windows,
         "complete": record.complete,
         "revision": record.revision,
-        "epsilon": record.released * epsilon_of(record.tally.k),
         **_figures(rollup_estimate(record, absence)),
         "release_id": None,
     }

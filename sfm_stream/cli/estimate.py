@@ -57,9 +57,9 @@ def estimate(
 
 
 def _rows(reader: TopicReader, config: Config, grain: str, span: Window, wanted: set[bytes] | None) -> Sequence[Row]:
-    pipeline = config.settings.pipeline.id
+    pipeline, selection = config.settings.pipeline.id, float(config.budget.epsilon_selection)
     if grain == "range":
-        return list(range_rows(reader, pipeline, span, wanted, config.absence))
+        return list(range_rows(reader, pipeline, span, wanted, config.absence, selection))
     if grain == "window":
-        return list(window_rows(reader, pipeline, span, wanted))
-    return list(rollup_rows(reader, pipeline, grain, span, wanted, config.absence))
+        return list(window_rows(reader, pipeline, span, wanted, selection))
+    return list(rollup_rows(reader, pipeline, grain, span, wanted, config.absence, selection))

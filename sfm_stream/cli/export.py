@@ -17,6 +17,7 @@ from sfm_stream.app.runner import Stop
 from sfm_stream.app.table_file import CsvTable, ParquetTable, Table, TableRow, new_file
 from sfm_stream.cli.output import echo_json
 from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span, require_found
+from sfm_stream.cli.streams import fault
 from sfm_stream.config import load_config
 from sfm_stream.errors import ConflictError
 from sfm_stream.notation import visible
@@ -75,7 +76,8 @@ def export(
     span = asked_span(settings, since, until, "window" if topic == SKETCHES else settings.calendar.base)
     wanted, report, missing = asked_keys(settings, keys), Exported(), list[str]()
     with Stop().listening() as stopping, published(settings) as reader, _progress() as progress:
-        rows = exported_rows(reader, topic, settings.settings.pipeline.id, span, wanted, report, settings.absence)
+        pipeline, selection = settings.settings.pipeline.id, float(settings.budget.epsilon_selection)
+        rows = exported_rows(reader, topic, pipeline, span, wanted, report, settings.absence, selection)
         rows = _until_stopped(rows, stopping, report, progress)
 
         def answers() -> Iterator[TableRow]:
@@ -107,7 +109,7 @@ def _write(out: Path, force: bool, rows: Iterator[TableRow]) -> None:
         with new_file(out, force) as sink:
             _fill(TABLES[out.suffix](sink, COLUMNS), rows)
     except OSError as error:
-        raise click.ClickException(f"{out}: {error.strerror or error}") from None
+        raise fault(str(out), error) from None
 
 
 def _fill(table: Table, rows: Iterator[TableRow]) -> None:

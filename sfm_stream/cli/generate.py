@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import click
 
+from sfm_stream.cli.streams import fault
 from sfm_stream.pipeline.generate import page_views
 
 
@@ -27,7 +28,7 @@ def generate(events: int, seed: int, output: Path | None) -> None:
         with gzip.open(output, "wb") if output.suffix == ".gz" else output.open("wb") as sink:
             _write(sink, events, seed)  # type: ignore[arg-type]  # both are binary files
     except OSError as error:
-        raise click.ClickException(f"{output}: {error.strerror or error}") from None
+        raise fault(str(output), error) from None
 
 
 def _write(sink: BinaryIO, events: int, seed: int) -> None:

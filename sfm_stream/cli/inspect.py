@@ -78,7 +78,8 @@ def _cells(record: WireRecord) -> tuple[str, ...]:
     key = key_text(decode_key(record.key))
     if isinstance(record, Release):
         content = (
-            f"{record.sketch.shape} epsilon {epsilon_of(record.sketch.k):.6g}, ones {int(record.sketch.ones().sum())}"
+            f"{record.sketch.shape} epsilon of the bits {epsilon_of(record.sketch.k):.6g}, "
+            f"ones {int(record.sketch.ones().sum())}"
         )
         return "release", name, key, *times, content
     silent = max(0, record.decided - record.released)
@@ -91,7 +92,8 @@ def _cells(record: WireRecord) -> tuple[str, ...]:
 
 
 def _as_json(record: WireRecord) -> dict[str, object]:
-    """Every field of a record. The epsilon is printed of releases only: of a merge it would be no privacy parameter.
+    """Every field of a record. epsilon_bits, of releases only (of a merge it would be no privacy parameter), is what
+    the bits cost an item; what a selected key costs it besides stands in no record.
 
     estimate, low, high and status of a roll-up are those of the windows that have a release, as they are published.
     """
@@ -125,7 +127,7 @@ def _as_json(record: WireRecord) -> dict[str, object]:
             "buckets": sketch.shape.buckets,
             "levels": sketch.shape.levels,
             "k": sketch.k,
-            "epsilon": epsilon_of(sketch.k),
+            "epsilon_bits": epsilon_of(sketch.k),
             "hash": sketch.hash,
             "bits": base64.b64encode(sketch.bits).decode(),
         }

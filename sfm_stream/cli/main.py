@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import click
 
@@ -13,6 +14,7 @@ from sfm_stream.cli.export import export
 from sfm_stream.cli.generate import generate
 from sfm_stream.cli.inspect import inspect
 from sfm_stream.cli.run import run
+from sfm_stream.cli.streams import ReaderGone, guard
 from sfm_stream.cli.workers import ingest, publish, repartition, rollup
 from sfm_stream.errors import ConfigError, SfmStreamError
 from sfm_stream.notation import visible
@@ -25,9 +27,9 @@ def cli() -> None:
 
     Exit codes: 0 done; 1 an error; 2 wrong usage; 3 the configuration must not run; 4 state, input and configuration
     do not fit together, or a limit is reached: nothing more was published; 5 no entropy; 6 a second payload for a
-    known release: a privacy incident; 7 the cluster is away or refuses this client; 8 nothing
-    that was read was counted; 9 nothing that is published answers
-    the question; 130, 143 stopped by a signal, nothing lost.
+    known release: a privacy incident; 7 the cluster is away or refuses this client, or a disk is full or fails: nothing
+    is lost by starting again; 8 nothing that was read was counted; 9 nothing that is published answers the question;
+    130, 143 stopped by a signal, nothing lost.
     """
 
 
@@ -37,8 +39,10 @@ for command in (run, ingest, publish, rollup, repartition, estimate, export, ins
 
 def main() -> None:
     """Entry point of the `sfm-stream` command."""
+    guard()
     try:
         code = cli(standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
@@ -49,10 +53,10 @@ def main() -> None:
         for problem in problems:
             click.echo(f"error: {visible(problem)}", err=True)
         code = error.exit_code
-    except BrokenPipeError:
-        # The reader of our output has gone; Python would complain about it once more on the way out.
-        sys.stderr.close()
+    except ReaderGone:
         code = 141
+    with suppress(Exception):
+        sys.stdout.flush()  # what still fails then is said already, and must not change the code at the very end
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -100,7 +100,8 @@ class Rollup:
         if state.zone != self._calendar.zone:
             raise StateError(
                 f"rollup.zone is {self._calendar.zone}, the roll-ups so far are of {state.zone}; days of two zones do "
-                "not mix: use another output"
+                "not mix: set it back, or give days of another zone a pipeline.id of their own, with window.start "
+                "behind all that this pipeline ever released"
             )
         for saved in state.epochs:
             epoch = self._epoch(saved.epoch, saved.partitions, saved.window_ms)

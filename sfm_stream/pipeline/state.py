@@ -111,13 +111,15 @@ def require_continuation(state: PartitionState, plan: CountingPlan, source: str,
     if state.partitions != plan.partitions:
         raise StateError(
             f"the input had {state.partitions} partitions and now has {plan.partitions}: keys may have moved. "
-            "Start a new epoch"
+            "Raise pipeline.epoch and set window.start to a window border behind all that any partition ever released, "
+            f"this one up to {instant(drawn_ms)}"
         )
     # An input with a mark is known by its content, whatever its name is now.
     if state.source != source and not state.mark:
         raise StateError(
             f"partition {partition}: the input is {source!r}, the state is of {state.source!r}. "
-            "Use the same input, or another pipeline id"
+            "Use the same input. Another one needs a pipeline.id of its own, and where it holds any of the same events "
+            f"a window.start not before {instant(drawn_ms)}, up to which they are released"
         )
     if state.start_ms != plan.windows.start_ms:
         raise StateError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from sfm_stream.errors import BudgetError
+from sfm_stream.privacy.epsilon import decimals, places_for, plain
 
 DAY_MS = 86_400_000
 
@@ -27,24 +28,32 @@ class Budget:
     @property
     def epsilon_per_window(self) -> Decimal:
         """Loss of an item in one window under one key."""
-        return self.epsilon + self.epsilon_selection
+        with decimals(self._places):
+            return self.epsilon + self.epsilon_selection
 
     @property
     def epsilon_per_day(self) -> Decimal:
         """Loss of an item that is active in every window of the longest day, under one key."""
-        return self.windows_per_day * self.epsilon_per_window
+        with decimals(self._places):
+            return self.windows_per_day * self.epsilon_per_window
 
     @property
     def delta_per_day(self) -> Decimal:
         """Delta that goes with epsilon_per_day."""
-        return self.windows_per_day * self.delta_selection
+        with decimals(self._places):
+            return self.windows_per_day * self.delta_selection
+
+    @property
+    def _places(self) -> int:
+        """Enough for every sum and product here to be exact."""
+        return max(places_for(number) for number in (self.epsilon, self.epsilon_selection, self.delta_selection))
 
 
 def require_within(budget: Budget, max_epsilon_per_item_day: Decimal) -> None:
     """Raise BudgetError, with both numbers, where the worst case of a day is above the limit."""
-    if budget.epsilon_per_day > max_epsilon_per_item_day:
+    if max_epsilon_per_item_day.is_nan() or budget.epsilon_per_day > max_epsilon_per_item_day:
         raise BudgetError(
-            f"privacy.max_epsilon_per_item_day is {max_epsilon_per_item_day}, but an item in all "
-            f"{budget.windows_per_day} windows of a day can lose epsilon {budget.epsilon_per_day} under one key "
-            f"({budget.epsilon_per_window} a window). Use longer windows, a smaller epsilon, or raise the limit"
+            f"privacy.max_epsilon_per_item_day is {plain(max_epsilon_per_item_day)}, but an item in all "
+            f"{budget.windows_per_day} windows of a day can lose epsilon {plain(budget.epsilon_per_day)} under one key "
+            f"({plain(budget.epsilon_per_window)} a window). Use longer windows, a smaller epsilon, or raise the limit"
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_FLOOR, Decimal, localcontext
+from decimal import ROUND_FLOOR, Decimal
 from typing import TypeAlias
 
-from sfm_stream.privacy.epsilon import Epsilon, flip_threshold, parse_epsilon, places_for
+from sfm_stream.privacy.epsilon import Epsilon, decimals, flip_threshold, parse_epsilon, places_for
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.sfm import GRID
 
@@ -24,8 +24,7 @@ def xor(epsilon: Epsilon) -> Mechanism:
     Two of them merge without coins, and an estimate has up to four times the variance.
     """
     number = parse_epsilon(epsilon)
-    with localcontext() as context:
-        context.prec = places_for(number)
+    with decimals(places_for(number)):
         return _half(Decimal(GRID // 2) / number.exp())
 
 
@@ -35,8 +34,7 @@ def pagh_stausholm(epsilon: Epsilon) -> Mechanism:
     The same mechanism as xor(ln(1 + epsilon / 2)): it flips more than its epsilon asks for.
     """
     number = parse_epsilon(epsilon)
-    with localcontext() as context:
-        context.prec = places_for(number)
+    with decimals(places_for(number)):
         return _half(Decimal(GRID) / (2 + number))
 
 

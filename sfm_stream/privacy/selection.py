@@ -9,27 +9,25 @@ private partition selection", 2022):
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import EpsilonError
 from sfm_stream.privacy.coins import Coins
-from sfm_stream.privacy.epsilon import Epsilon, parse_epsilon
+from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon, parse_number, places_for, plain
 from sfm_stream.sketch.bernoulli import WORD64, Word, draw
 
-MIN_DELTA = Decimal(2) ** -50
-_DIGITS = 60
+MIN_DELTA = Decimal("8.8817841970012523233890533447265625E-16")
+"""2^-50, written out."""
 
 
 def parse_delta(value: object, name: str = "delta_selection") -> Decimal:
     """The decimal a person wrote, 2^-50 <= delta < 1. Raises EpsilonError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise EpsilonError(f"{name}: expected a number, got {type(value).__name__}")
-    number = value if isinstance(value, Decimal) else Decimal(repr(value))
+    number = parse_number(value, name)
     if not number.is_finite() or not MIN_DELTA <= number < 1:
-        raise EpsilonError(f"{name}: {value} is outside 2^-50..1")
+        raise EpsilonError(f"{name}: {plain(number)} is outside 2^-50..1")
     return number
 
 
@@ -39,12 +37,10 @@ def selection_table(epsilon: Epsilon, delta: Epsilon, word: Word = WORD64) -> ND
     Each entry is built on the rounded one before it, with e^eps rounded down and e^-eps up, so that the integers
     themselves satisfy the bound. The last entry is 2^bits - 1: a large key is withheld once in 2^64 times.
     """
-    eps, grid = parse_epsilon(epsilon, "epsilon_selection"), Decimal(1 << word.bits)
-    mass = parse_delta(delta) * grid
-    with localcontext() as context:
-        context.prec = _DIGITS
-        tiny = Decimal(10) ** (4 - _DIGITS)
-        context.rounding = ROUND_FLOOR
+    eps, parsed, grid = parse_epsilon(epsilon, "epsilon_selection"), parse_delta(delta), Decimal(1 << word.bits)
+    with decimals(max(places_for(eps), places_for(parsed)), ROUND_FLOOR) as context:
+        mass = parsed * grid
+        tiny = Decimal(10) ** (4 - DIGITS)
         growth = eps.exp() * (1 - tiny)
         context.rounding = ROUND_CEILING
         decay = (-eps).exp() * (1 + tiny)
@@ -55,7 +51,7 @@ def selection_table(epsilon: Epsilon, delta: Epsilon, word: Word = WORD64) -> ND
             step = min(growth * last + mass, grid - decay * (grid - last - mass), grid - 1)
             entry = int(step.to_integral_value(ROUND_FLOOR))
             if entry <= table[-1]:
-                raise EpsilonError(f"delta_selection: {delta} is too small for a word of {word.bits} bits")
+                raise EpsilonError(f"delta_selection: {parsed} is too small for a word of {word.bits} bits")
             table.append(entry)
     return np.array(table, np.uint64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfm_stream.privacy.budget import Budget
+from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, SelectedKeys
 
 _REMOVED = "all records of one item under one key in one window are removed"
@@ -36,16 +37,17 @@ def statement(
 
     clock_margin_ms: where the log gives arrival times. whole: the input is counted whole, in any order.
     """
+    a_window, a_day = plain(budget.epsilon_per_window), plain(budget.epsilon_per_day)
     lines = [
         f"Pipeline {pipeline}. For each key and window of {_span(window_ms)}, what is published is "
         f"{_promise(keys, budget)} for neighbouring inputs in which {_UNITS[unit, whole]}.",
         *([] if clock_margin_ms is None else [_assumption(clock_margin_ms)]),
         _keys(keys),
-        f"An item active in w windows of a day under m keys loses at most m * w * {budget.epsilon_per_window} epsilon"
-        + (f", with delta m * w * {budget.delta_selection}" if budget.delta_selection else "")
-        + f". The longest day in use has {budget.windows_per_day} windows: at most {budget.epsilon_per_day} epsilon a "
+        f"An item active in w windows of a day under m keys loses at most m * w * {a_window} epsilon"
+        + (f", with delta m * w * {plain(budget.delta_selection)}" if budget.delta_selection else "")
+        + f". The longest day in use has {budget.windows_per_day} windows: at most {a_day} epsilon a "
         + "day under one key"
-        + (f", with delta {budget.delta_per_day}" if budget.delta_selection else "")
+        + (f", with delta {plain(budget.delta_per_day)}" if budget.delta_selection else "")
         + ". An item that is always active can be averaged out over many windows.",
         "Roll-ups, merges and estimates are computed from releases alone and cost nothing more.",
         "Not covered: a second pipeline over the same input adds its own cost, which this configuration cannot see; "
@@ -59,8 +61,8 @@ def statement(
 
 def _promise(keys: KeyRule, budget: Budget) -> str:
     if isinstance(keys, SelectedKeys):
-        return f"({budget.epsilon_per_window}, {budget.delta_selection})-differentially private"
-    private = f"{budget.epsilon}-differentially private"
+        return f"({plain(budget.epsilon_per_window)}, {plain(budget.delta_selection)})-differentially private"
+    private = f"{plain(budget.epsilon)}-differentially private"
     if isinstance(keys, DeclaredKeys):
         return private
     return f"{private}, provided that the key has another item in that window (else presence tells of the item),"
@@ -84,7 +86,7 @@ def _keys(keys: KeyRule) -> str:
     if isinstance(keys, SelectedKeys):
         return (
             f"Keys: selected. Whether a key appears in a window is decided by private selection at epsilon "
-            f"{keys.epsilon} and delta {keys.delta}, on top of the bits: a key of few items is most "
+            f"{plain(keys.epsilon)} and delta {plain(keys.delta)}, on top of the bits: a key of few items is most "
             "likely withheld."
         )
     return (

@@ -17,8 +17,9 @@ from sfm_stream.sketch.layout import Layout
 class RawBitmap:
     """The cells that a set of items lights.
 
-    It reveals who is in it, so it cannot be pickled, copied to text or compared. `sfm_stream.privacy.flip` turns it
-    into a public one; no other way out exists.
+    It reveals who is in it, so that nothing takes it along unasked: it cannot be pickled, copied, printed or compared.
+    `sfm_stream.privacy.flip` turns it into a public one. This guards against accidents, not against the program that
+    holds the object: Python hides no memory from that, and `bits`, `_bits` and a debugger show all of it.
     """
 
     __slots__ = ("_bits", "hash", "layout")
@@ -57,10 +58,8 @@ class RawBitmap:
 
     @property
     def bits(self) -> NDArray[np.uint8]:
-        """Read-only view of the packed bitmap, shape (layout.nbytes,). SECRET."""
-        view = self._bits.view()
-        view.setflags(write=False)
-        return view
+        """The packed bitmap as it is now, shape (layout.nbytes,): a copy, no part of which can be written. SECRET."""
+        return np.frombuffer(self._bits.tobytes(), np.uint8)
 
     def popcount(self) -> int:
         """Number of lit cells; one item changes it by at most layout.throws. SECRET."""
@@ -72,5 +71,7 @@ class RawBitmap:
     def __eq__(self, other: object) -> NoReturn:
         raise TypeError("raw sketches are secret and do not compare")
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
+    def _refuse(self, *arguments: object) -> NoReturn:
         raise TypeError("raw sketches are secret: they are neither pickled nor copied")
+
+    __reduce_ex__ = __reduce__ = __getstate__ = __copy__ = __deepcopy__ = _refuse

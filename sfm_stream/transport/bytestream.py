@@ -12,7 +12,8 @@ import select
 import stat
 import zlib
 
-from sfm_stream.errors import ConfigError, StateError
+from sfm_stream.errors import ConfigError, StateError, StorageError
+from sfm_stream.transport.storage import passes
 
 GZIP = b"\x1f\x8b"
 """First bytes of every gzip member (RFC 1952, 2.3.1)."""
@@ -46,7 +47,8 @@ class ByteStream:
     def read(self, limit: int) -> bytes | None:
         """The next 1 to `limit` bytes; b"" at the end (which may move, if the file grows); None: nothing yet.
 
-        Raises StateError where the file has become shorter, is a truncated or damaged gzip, or cannot be read.
+        Raises StateError where the file has become shorter, is a truncated or damaged gzip, or cannot be read,
+        StorageError where the disk fails in a way that may pass.
         """
         if not self._known:
             found = self._recognise()
@@ -178,7 +180,8 @@ class ByteStream:
         try:
             return os.pread(self._fd, limit, at) if self.regular else _read_pipe(self._fd, limit)
         except OSError as error:
-            raise StateError(f"{self.name}: cannot read at byte {at} of the file: {error.strerror}") from error
+            kind = StorageError if passes(error) else StateError
+            raise kind(f"{self.name}: cannot read at byte {at} of the file: {error.strerror}") from error
 
 
 class _Gunzip:

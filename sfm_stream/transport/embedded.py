@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sfm_stream.errors import StateError, UsageError
 from sfm_stream.transport.base import InputEvent
 from sfm_stream.transport.sqlite import LogReader, SqliteLog
+from sfm_stream.transport.storage import NEW_EPOCH
 from sfm_stream.types import Assigned, InputEnd, RecordBatch, Step, StoredRecord
 
 BATCH_RECORDS = 256
@@ -79,7 +80,7 @@ class TopicInput:
             if at > (end := self._log.end_offset(self._topic, partition)):
                 raise StateError(
                     f"{self._log.path}: topic {self._topic!r}, partition {partition} should be read from offset {at}, "
-                    f"but it ends at {end}: the file was replaced by another or an older one"
+                    f"but it ends at {end}: the file was changed by another program. Move it away and {NEW_EPOCH}"
                 )
             return InputEnd(partition, False)
         self._next[partition] = records[-1].offset + 1

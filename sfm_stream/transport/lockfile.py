@@ -31,8 +31,9 @@ class WriterLock:
                 f"{path}: another process ({holder}) is writing it. Two of them would draw a release twice, so this "
                 "one stops; readers (query, serve) can run at the same time"
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # it is for the message only, and the disk may be full
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
         """Give up the lock. A second time: nothing."""

@@ -24,7 +24,9 @@ from urllib.parse import quote
 
 from sfm_stream.errors import ConfigError, StateError
 from sfm_stream.transport.lockfile import WriterLock
-from sfm_stream.types import Commit, Record, Step, StoredRecord
+from sfm_stream.transport.released import ReleasedBorders, sync_directory
+from sfm_stream.transport.storage import damaged, database_fault, opening, require_one_name
+from sfm_stream.types import SKETCHES, Commit, Record, Step, StoredRecord
 
 APPLICATION_ID = 0x53464D53
 """The letters SFMS in the header of the file (`PRAGMA application_id`)."""
@@ -159,30 +161,32 @@ class LogReader:
 
     @contextlib.contextmanager
     def _stops(self, action: str) -> Iterator[None]:
-        """Errors of SQLite as StateErrors that say what to do."""
+        """Errors of SQLite as ones of ours, which say what to do."""
         try:
             yield
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", type(error).__name__)
-            raise StateError(f"{self.path}: cannot {action}: {error} ({name}). {_remedy(name)}") from error
+            raise database_fault(self.path, action, name, str(error)) from error
 
 
 class SqliteLog(LogReader):
     """The log open for writing, by this process alone: made with mode 0600 where it is not there yet.
 
-    Raises ConfigError naming `setting` where it cannot be created, StateError where another process writes it.
+    `released` keeps beside the file how far each worker ever released. Raises ConfigError naming `setting` where it
+    cannot be created, StateError where another process writes it or it has several names, StorageError.
     """
 
     def __init__(self, path: str, setting: str = "output.path") -> None:
         real = os.path.realpath(path)
         if os.path.exists(real):
             _check_readable(real, setting)
-        try:
+            require_one_name(real)
+        with opening(path, setting):
             self._lock = WriterLock(real)
-            _create(real)
-        except OSError as error:
-            raise ConfigError(f"{setting}: cannot open {path!r} for writing: {error.strerror}") from error
         try:
+            with opening(path, setting):
+                self.released = ReleasedBorders(real)
+                _create(real)
             super().__init__(real, "rw", setting)
             try:
                 with self._stops("prepare"):
@@ -204,7 +208,8 @@ class SqliteLog(LogReader):
 
         Each record gets the next offset of its topic and partition, in the order of the step. True: committed. False:
         nothing was begun, because a program outside (a shell, a backup) kept the file locked for 5 s; the same step
-        can be sent again. Raises StateError where it failed and was rolled back: disk full, I/O error, damage.
+        can be sent again. Raises StorageError (disk full, I/O error) or StateError (damage) where it failed and was
+        rolled back; StorageError too where it is committed, and `released` could not be written.
         """
         with self._thread, self._stops("write"):
             try:
@@ -226,6 +231,9 @@ class SqliteLog(LogReader):
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+            # Sketches alone are drawn, and their time stamps are ends of windows.
+            if ends := [record.timestamp_ms for record in step.publish if record.topic == SKETCHES]:
+                self.released.note(worker, max(ends))
         return True
 
     def close(self) -> None:
@@ -270,11 +278,7 @@ def _create(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         return
-    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(path)
 
 
 def _check_readable(path: str, setting: str) -> None:
@@ -285,16 +289,4 @@ def _check_readable(path: str, setting: str) -> None:
         raise ConfigError(f"{setting}: {path!r} may not be read by this user")
     if 0 < os.path.getsize(path) < SMALLEST_BYTES:
         # SQLite takes it for an empty database, and would write over it.
-        raise StateError(f"{path}: this is not a SQLite file. It was left as it is: name another path")
-
-
-def _remedy(name: str) -> str:
-    if name.startswith("SQLITE_FULL"):
-        return "Make room on the disk and start again: nothing of this step is stored"
-    if name.startswith("SQLITE_NOTADB"):
-        return "It was left as it is: name another path"
-    if name.startswith("SQLITE_CORRUPT"):
-        return "The file is damaged: put a backup in its place"
-    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-        return "If its writer was killed, open it for writing once; check the rights of the file and its directory"
-    return "Check disk and file system, then start again: committed steps are whole"
+        raise StateError(f"{path}: {damaged('this is not a SQLite file')}")

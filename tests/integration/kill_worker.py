@@ -3,7 +3,8 @@
     python kill_worker.py CONFIG POINT COUNT
 
 POINT: never; draw (after the COUNT-th draw of coins); before-commit, after-commit (around the COUNT-th transaction,
-of ingest and roll-up together); bytes (once the input has been read to position COUNT).
+of ingest and roll-up together); before-note (of the COUNT-th border, its transaction committed); bytes (once the
+input has been read to position COUNT).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from support.embedded_runs import NoFlips, run_here
 
 from sfm_stream.app import wiring
 from sfm_stream.transport.lines import LineInput
+from sfm_stream.transport.released import ReleasedBorders
 from sfm_stream.transport.sqlite import SqliteLog
 
 
@@ -39,7 +41,7 @@ class DyingCoins(NoFlips):
 
 def plant(point: str, count: int) -> None:
     """Put the death into the seams of the real classes."""
-    append, read, left = SqliteLog.append, LineInput.read, [count]
+    append, read, note, left = SqliteLog.append, LineInput.read, ReleasedBorders.note, [count]
 
     def dying_append(self, worker, step):
         left[0] -= 1
@@ -49,6 +51,12 @@ def plant(point: str, count: int) -> None:
         if left[0] == 0 and point == "after-commit":
             die()
         return done
+
+    def dying_note(self, worker, end_ms):
+        left[0] -= end_ms > self.borders.get(worker, 0)
+        if left[0] == 0:
+            die()
+        note(self, worker, end_ms)
 
     def dying_read(self, partition):
         batch = read(self, partition)
@@ -60,6 +68,8 @@ def plant(point: str, count: int) -> None:
     wiring.LineInput = partial(LineInput, chunk_bytes=8192)  # type: ignore[assignment,misc]
     if point in ("before-commit", "after-commit"):
         SqliteLog.append = dying_append  # type: ignore[method-assign]
+    if point == "before-note":
+        ReleasedBorders.note = dying_note  # type: ignore[method-assign]
     if point == "bytes":
         LineInput.read = dying_read  # type: ignore[method-assign]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
@@ -81,9 +82,9 @@ def test_inspect_decodes_releases_markers_and_rollups(app, tmp_path):
     rows = documents(command("inspect", output, "--json"))
     assert {row["kind"] for row in rows} == {"release", "marker"}
     assert len(rows) == len(releases(output)) + len(markers(output))
-    assert all(abs(row["epsilon"] - 4) < 1e-9 for row in rows if row["kind"] == "release")
+    assert all(abs(row["epsilon_bits"] - 4) < 1e-9 for row in rows if row["kind"] == "release")
     rows = documents(command("inspect", output, "--topic", "rollups", "--json", "--limit", "4"))
-    assert len(rows) == 4 and not any("epsilon" in row for row in rows)
+    assert len(rows) == 4 and not any("epsilon_bits" in row for row in rows)
     assert "release" in command("inspect", output, "--limit", "1").stdout
 
 
@@ -275,3 +276,31 @@ def test_commands_without_a_cluster_do_not_load_its_client(app):
     call = f"import sys; from sfm_stream.cli.main import cli; {run}; {loaded}"
     done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_epsilon_of_selected_keys_is_that_of_the_bits_and_of_the_selection(app, tmp_path):
+    """Everywhere that a row is asked for with its configuration; a bare record knows its bits alone, and says so."""
+    text = app.read_text().replace(
+        'keys = "presence_is_public"', 'keys = "selected"\nepsilon_selection = 0.5\ndelta_selection = 0.5'
+    )
+    app.write_text(text.replace("max_epsilon_per_item_day = 10000", "max_epsilon_per_item_day = 432"))
+    events = ({"page": f"p{n % 3}", "user": f"u{n}", "at": START_MS + n * 10_000} for n in range(720))
+    write_events(app.parent / "in.jsonl", events)
+    assert command("run", app).returncode == 0
+    asked = [["--by", grain] for grain in ("window", "hour", "day")] + [["--from", "2026-01-01", "--to", "2026-01-02"]]
+    for question in asked:
+        rows = documents(command("estimate", app, *question, "--json"))
+        assert rows and all(abs(row["epsilon"] - 4.5 * row["released"]) < 1e-9 for row in rows)
+    assert "4.5" in command("estimate", app, "--by", "window").stdout
+    for topic in ("sketches", "rollups"):
+        out = tmp_path / f"{topic}.csv"
+        assert command("export", app, "--topic", topic, "--out", out).returncode == 0
+        with out.open(newline="") as table:
+            rows = list(csv.DictReader(table))
+        assert rows and all(abs(float(row["epsilon"]) - 4.5 * int(row["released"])) < 1e-9 for row in rows)
+    for source in (app, app.parent / "out.sqlite"):
+        found = [row for row in documents(command("inspect", source, "--json")) if row["kind"] == "release"]
+        assert found and all(abs(row["epsilon_bits"] - 4) < 1e-9 and "epsilon" not in row for row in found)
+    assert "epsilon of the bits 4," in command("inspect", app.parent / "out.sqlite").stdout
+    # The worst day in the statement is made of the same sum: 96 windows.
+    assert "432" in command("config", "show", app, "--statement").stdout

@@ -436,7 +436,9 @@ def test_a_hash_that_presto_does_not_have_is_warned_of(app):
 
 def left(app):
     return sorted(
-        path.name for path in app.parent.iterdir() if path.suffix not in (".sqlite", ".lock", ".jsonl", ".toml")
+        path.name
+        for path in app.parent.iterdir()
+        if path.suffix not in (".sqlite", ".lock", ".released", ".jsonl", ".toml")
     )
 
 

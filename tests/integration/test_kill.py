@@ -18,6 +18,8 @@ import pytest
 from support.embedded_runs import HOUR_MS, IN_TIME, START_MS, payloads, releases, rollups, write_config
 from support.patience import PATIENCE_S
 
+from sfm_stream.transport.released import ReleasedBorders
+
 WORKER = Path(__file__).with_name("kill_worker.py")
 EVENTS = 6000
 DECLARED = {"keys": "declared", "privacy": 'declared = ["p0", "p1", "p2", "never"]'}
@@ -86,6 +88,8 @@ def check(killed: Path, whole: Path) -> None:
     assert len(ids) == len(set(ids)), "a release was published twice"
     assert {r.release_id: r for r in got} == {r.release_id: r for r in want}
     assert newest_rollups(killed / "out.sqlite") == newest_rollups(whole / "out.sqlite")
+    borders = [ReleasedBorders(str(folder / "out.sqlite")).borders for folder in (killed, whole)]
+    assert borders[0] == borders[1] != {}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -96,7 +100,7 @@ def test_kills_at_random_points_change_nothing(unkilled, tmp_path, seed):
     size = (tmp_path / "killed" / "in.jsonl").stat().st_size
     deaths = 0
     for _ in range(5):
-        point = rng.choice(["draw", "before-commit", "after-commit", "bytes"])
+        point = rng.choice(["draw", "before-commit", "after-commit", "before-note", "bytes"])
         count = rng.randrange(1, size) if point == "bytes" else rng.randrange(1, 12)
         deaths += work(config, point, count) != 0
     assert deaths >= 2, "a test in which nothing dies says nothing"
@@ -104,7 +108,7 @@ def test_kills_at_random_points_change_nothing(unkilled, tmp_path, seed):
     check(tmp_path / "killed", whole)
 
 
-@pytest.mark.parametrize("point", ["draw", "before-commit", "after-commit"])
+@pytest.mark.parametrize("point", ["draw", "before-commit", "after-commit", "before-note"])
 def test_a_kill_at_each_failpoint_in_turn_changes_nothing(unkilled, tmp_path, point):
     """The first, second, third .. transaction or draw of each fresh process is its last."""
     settings, whole = unkilled

@@ -137,3 +137,25 @@ def test_an_address_of_ip_6(registry):
     listener = public_listener("[::1]:0", registry, list)
     assert ask(listener, "/live")[0] == 200
     listener.close()
+
+
+def test_a_page_that_fails_while_standard_error_does_too_ends_nothing(registry, problems, monkeypatch):
+    class Full:
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+        flush = write
+
+    def failing():
+        raise RuntimeError("a check that fails")
+
+    listener = operator_listener("127.0.0.1:0", registry, failing, lambda: problems["ready"])
+    try:
+        for stream in (Full(), None):
+            monkeypatch.setattr("sys.stderr", stream)
+            with pytest.raises((http.client.HTTPException, OSError)):
+                ask(listener, "/live")
+            assert ask(listener, "/ready")[0] == 200
+            assert ask(listener, "/metrics")[0] == 200
+    finally:
+        listener.close()

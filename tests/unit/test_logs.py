@@ -103,3 +103,17 @@ def test_configuring_again_replaces():
     lines(lambda: None)
     assert len(lines(lambda: log().info("x"), "json")) == 1
     assert len(logging.getLogger().handlers) == 1
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+        flush = write
+
+    configure("text", "info", Full())
+    monkeypatch.setattr("sys.stderr", Full())
+    log().warning("not heard")
+    monkeypatch.setattr("sys.stderr", None)
+    log().warning("not heard either")

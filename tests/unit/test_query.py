@@ -39,6 +39,8 @@ def test_a_row_for_each_release_in_order_of_window_and_key():
     }
     assert all(row.epsilon == epsilon_of(K4) and abs(row.epsilon - 4) < 1e-9 for row in rows)
     assert rows[0].estimate == estimate(decode_release(records[2]).sketch)
+    dearer = list(window_rows(Topics(records), "views", None, None, epsilon_selection=0.5))
+    assert [row.epsilon for row in dearer] == [epsilon_of(K4) + 0.5] * 4
 
 
 def test_windows_are_chosen_by_span_key_and_pipeline():
@@ -107,6 +109,8 @@ def test_rollup_rows_are_what_was_published():
     (day,) = rollup_rows(Topics(records, history), "views", "day", None, {encode_key("a")}, PRESENCE)
     assert (day.window, day.released, day.windows, day.complete) == (Window(T0, T0 + DAY_MS), 3, 96, True)
     assert day.epsilon == 3 * epsilon_of(K4)
+    (dearer,) = rollup_rows(Topics(records, history), "views", "day", None, {encode_key("a")}, epsilon_selection=0.5)
+    assert dearer.epsilon == 3 * (epsilon_of(K4) + 0.5)
     assert list(rollup_rows(Topics(records, history), "views", "quarter", None, None)) == []
     assert list(rollup_rows(Topics(records, history), "other", "day", None, None)) == []
 
@@ -174,6 +178,8 @@ def test_a_union_over_epochs_of_two_epsilons_is_the_papers_merge():
     tallies = [Tally.of(decode_release(r).sketch for r in part) for part in (records[:2], records[2:])]
     assert row.estimate == estimate(merge_tallies(sorted(tallies, key=lambda tally: tally.k)))
     assert row.epsilon == pytest.approx(2 * 4 + 2 * 1)
+    (dearer,) = range_rows(Topics(records), "views", span(0, 4), None, epsilon_selection=0.5)
+    assert dearer.epsilon == pytest.approx(2 * 4.5 + 2 * 1.5)
     assert range_of(Topics(records[::-1])) == [row], "whatever the order in the topic"
 
 

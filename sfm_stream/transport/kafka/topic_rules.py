@@ -214,7 +214,7 @@ def _wrong_partitions(facts: TopicFacts, partitions: int) -> str:
     remedy = (
         f"stop all workers and add partitions up to {partitions}"
         if facts.partitions < partitions
-        else "give the pipeline another id, as partitions cannot be taken away"
+        else "partitions cannot be taken away: give the pipeline another id, and window.start behind all it released"
     )
     return f"topic {facts.name}: {facts.partitions} partitions where the input has {partitions}: {remedy}"
 

@@ -848,7 +848,7 @@ def test_the_same_plan_goes_on():
             SOURCE,
             r"fingerprint 0123456789abcdef then, ffff now.*raise pipeline.epoch.*00.050Z",
         ),
-        ({"partitions": 2}, SOURCE, r"had 1 partitions and now has 2.*new epoch"),
+        ({"partitions": 2}, SOURCE, r"had 1 partitions and now has 2.*[Rr]aise pipeline.epoch.*00.050Z"),
         ({}, "other", r"the input is 'other', the state is of 'input'"),
         (
             {"windows": plan_of(start=10).windows},

@@ -101,10 +101,21 @@ def test_raw_and_private_never_combine(operation, pair):
         operation(*pair)
 
 
-def test_bits_are_a_read_only_view():
+def test_bits_are_a_copy_of_which_nothing_can_be_written():
     sketch = raw(1)
+    bits = sketch.bits
     with pytest.raises(ValueError, match="read-only"):
-        sketch.bits[0] = 1
+        bits[0] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        bits.setflags(write=True)
+    base = bits
+    while isinstance(base, np.ndarray):
+        assert not base.flags.writeable
+        base = base.base
+    assert type(base) is bytes, "nothing behind it leads to the sketch's own memory"
+    before = bits.tobytes()
+    sketch.add([2, 3, 4])
+    assert bits.tobytes() == before != sketch.bits.tobytes()
 
 
 # Secrecy
@@ -117,8 +128,21 @@ def test_no_pickle(protocol):
             pickle.dumps(value, protocol)
 
 
-@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda sketch: copy.deepcopy([sketch])])
+WAYS = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "deepcopy of a list": lambda sketch: copy.deepcopy([sketch]),
+    "replace": lambda sketch: sketch.__copy__(),
+    "state": lambda sketch: sketch.__getstate__(),
+    "state of its class": lambda sketch: type(sketch).__getstate__(sketch),
+    "reduce": lambda sketch: sketch.__reduce__(),
+    "reduce_ex": lambda sketch: sketch.__reduce_ex__(2),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_no_copy(way):
+    way = WAYS[way]
     with pytest.raises(TypeError, match="secret"):
         way(raw(1))
 

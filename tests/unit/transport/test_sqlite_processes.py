@@ -187,7 +187,7 @@ def test_another_process_reads_whole_steps_while_one_writes_and_after_it_closed(
 
 FULL_DISK = """
 import resource, sys
-from sfm_stream.errors import StateError
+from sfm_stream.errors import StorageError
 from sfm_stream.transport.sqlite import SqliteLog
 from sfm_stream.types import *
 log = SqliteLog(sys.argv[1])
@@ -199,7 +199,7 @@ try:
         step = Step((Record(SKETCHES, 0, b"k", b"%d-" % n + bytes(50_000), 0),) * 2, (Commit(0, n, b""),))
         log.append("w", step)
         n += 1
-except StateError as error:
+except StorageError as error:
     print(error)
 assert 0 < n < 100
 assert log.count(SKETCHES) == 2 * n and log.positions("w")[0].offset == n - 1
