@@ -56,9 +56,9 @@ class Ledger:
         """What the last look at a partition showed."""
         return self._entries.get(partition, {})
 
-    def ends(self, partitions: Iterable[int]) -> dict[int, int]:
+    def ends(self, partitions: Iterable[int], patience_s: float = 0) -> dict[int, int]:
         """Partition to the end behind everything acknowledged before this call, for entries(); some may be missing."""
-        return self._log.log_ends(self.topic, partitions)
+        return self._log.log_ends(self.topic, partitions, patience_s)
 
     def entries(self, partition: int, patience_s: float, end: int | None = None) -> dict[str, Entry]:
         """Worker to its last committed position in a partition, everything decided that was written before this call.
@@ -66,7 +66,7 @@ class Ledger:
         end: what ends() gave; then everything that was written before that. Raises BrokerAway where it cannot be found
         out, or a transaction is still open after patience_s.
         """
-        if end is None and (end := self.ends([partition]).get(partition)) is None:
+        if end is None and (end := self.ends([partition], patience_s).get(partition)) is None:
             raise BrokerAway(f"topic {self.topic}, partition {partition}: where it ends cannot be found out now")
         known = self._entries.setdefault(partition, {})
         start = max(self._next.get(partition, 0), self._log.starts(self.topic, [partition])[partition])

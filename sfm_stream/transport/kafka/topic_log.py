@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from threading import Event
 
 import kafka.errors as kafka_errors
 from kafka import TopicPartition
@@ -20,6 +21,8 @@ _POLL_MS = 250
 _PATIENCE_S = 60.0
 _ANSWERED_S = 3.0
 """How long log ends are waited for; a worker that waits does not see a signal."""
+_PAUSE_S = 0.25
+"""Before log ends are asked for anew that were not told."""
 
 
 class TopicLog:
@@ -47,7 +50,7 @@ class TopicLog:
         name = self._topics.get(topic, topic)
         numbers = range(self.partitions(name)) if partition is None else [partition]
         if patience_s:
-            stops = self.log_ends(name, numbers)
+            stops = self.log_ends(name, numbers, patience_s)
             if missing := set(numbers) - stops.keys():
                 raise BrokerAway(f"topic {name}: where partitions {sorted(missing)} end cannot be found out now")
         else:
@@ -85,12 +88,22 @@ class TopicLog:
         """Ask for log ends and go on at once."""
         return self._admin.ask_log_ends(topic, list(partitions))
 
-    def log_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    def log_ends(self, topic: str, partitions: Iterable[int], patience_s: float = 0) -> dict[int, int]:
         """Partition to log end: behind all that was acknowledged before the call, by whichever leader.
 
-        Partitions are left out whose replicas in sync do not all answer in time. Where a broker does not tell log
-        ends at all it is the high watermark.
+        Partitions are left out whose replicas in sync do not all answer in time, each asked anew until patience_s are
+        over. Where a broker does not tell log ends at all it is the high watermark.
         """
+        until_s, told = monotonic_s() + patience_s, dict[int, int]()
+        missing = set(partitions)
+        while True:
+            told |= self._log_ends_now(topic, sorted(missing))
+            missing -= told.keys()
+            if not missing or monotonic_s() >= until_s:
+                return told
+            Event().wait(_PAUSE_S)
+
+    def _log_ends_now(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         question = self.ask_log_ends(topic, partitions)
         question.over.wait(_ANSWERED_S)
         refused = sorted(question.refused)
