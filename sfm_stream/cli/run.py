@@ -20,6 +20,7 @@ from sfm_stream.errors import ConflictError, NothingCounted, UnusableRecords
 from sfm_stream.notation import instant, visible
 from sfm_stream.transport.lines import LineInput
 from sfm_stream.transport.signs import sign_of
+from sfm_stream.types import Reason
 
 WARN_SHARE = 0.05
 """Of the records read: where more are dropped, a run warns."""
@@ -54,18 +55,23 @@ def run(config: Path, as_json: bool) -> None:
 
 
 def _require_something_counted(ingest: IngestReport, config: Config) -> None:
-    """Say on standard error where many records were dropped. Raises NothingCounted where all of them were."""
-    lost = sum(ingest.dropped.values())
-    top = ", ".join(f"{reason.name.lower()} {count:,}" for reason, count in ingest.dropped.most_common(TOP_REASONS))
-    sign = sign_of(config.input_path) if lost == ingest.read else ""
-    if ingest.read and lost == ingest.read:
+    """Say on standard error where many records were dropped. Raises NothingCounted where all of them were.
+
+    Records that are a later epoch's are none of these.
+    """
+    dropped = ingest.dropped.copy()
+    read = ingest.read - dropped.pop(Reason.AFTER_EPOCH, 0)
+    lost = sum(dropped.values())
+    top = ", ".join(f"{reason.name.lower()} {count:,}" for reason, count in dropped.most_common(TOP_REASONS))
+    sign = sign_of(config.input_path) if lost == read else ""
+    if read and lost == read:
         hint = sign or "Check the [event] section against the data (sfm-stream check)"
-        raise NothingCounted(f"none of {ingest.read:,} records was counted: {top}. {hint}")
+        raise NothingCounted(f"none of {read:,} records was counted: {top}. {hint}")
     if sign:
         raise NothingCounted(f"there is not one whole line to be counted. {sign}")
-    if lost > WARN_SHARE * ingest.read:
+    if lost > WARN_SHARE * read:
         click.echo(
-            f"warning: {lost:,} of {ingest.read:,} records ({lost / ingest.read:.0%}) were dropped, mostly: {top} "
+            f"warning: {lost:,} of {read:,} records ({lost / read:.0%}) were dropped, mostly: {top} "
             '(docs/operating.md, "Dropped records")',
             err=True,
         )

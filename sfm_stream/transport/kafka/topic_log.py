@@ -21,7 +21,7 @@ _POLL_MS = 250
 _PATIENCE_S = 60.0
 _ANSWERED_S = 3.0
 """How long log ends are waited for; a worker that waits does not see a signal."""
-_PAUSE_S = 0.25
+_PAUSE_S = 1.0
 """Before log ends are asked for anew that were not told."""
 
 
@@ -91,17 +91,18 @@ class TopicLog:
     def log_ends(self, topic: str, partitions: Iterable[int], patience_s: float = 0) -> dict[int, int]:
         """Partition to log end: behind all that was acknowledged before the call, by whichever leader.
 
-        Partitions are left out whose replicas in sync do not all answer in time, each asked anew until patience_s are
-        over. Where a broker does not tell log ends at all it is the high watermark.
+        Partitions are left out whose replicas in sync do not all answer, each asked as often as patience_s leave time
+        for. Where a broker does not tell log ends at all it is the high watermark.
         """
-        until_s, told = monotonic_s() + patience_s, dict[int, int]()
+        told = dict[int, int]()
         missing = set(partitions)
-        while True:
+        for left in reversed(range(1 + int(patience_s / _ANSWERED_S))):
             told |= self._log_ends_now(topic, sorted(missing))
             missing -= told.keys()
-            if not missing or monotonic_s() >= until_s:
-                return told
+            if not missing or not left:
+                break
             Event().wait(_PAUSE_S)
+        return told
 
     def _log_ends_now(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         question = self.ask_log_ends(topic, partitions)

@@ -59,6 +59,8 @@ class Manager:
     asked: list[int] = field(default_factory=list)
     over: bool = False
     """Whether nothing more was to come when the test stopped waiting."""
+    tasks: list[Any] = field(default_factory=list, repr=False)
+    """Held here: what nobody holds may be collected while it waits, and is then over."""
 
     @property
     def cluster(self) -> Any:
@@ -68,13 +70,15 @@ class Manager:
         return SimpleNamespace(request_update=request_update)
 
     def call_soon(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        return asyncio.ensure_future(work(*arguments))
+        self.tasks.append(asyncio.ensure_future(work(*arguments)))
+        return self.tasks[-1]
 
     async def send(self, request: Any, node_id: int) -> Any:
         self.asked.append(node_id)
         broker = self.brokers[node_id]
         if broker.raises is SILENT:
-            await asyncio.Event().wait()
+            self.tasks.append(silence := asyncio.get_running_loop().create_future())
+            await silence
         if broker.raises is not None:
             raise broker.raises
         code, offset = broker.answer(request)
@@ -320,4 +324,21 @@ def test_a_ledger_whose_end_is_not_known_says_nothing(cluster: FakeCluster) -> N
     ledger = Ledger(TopicLog(FakeConnection(("model",), cluster=cluster, host=Away(cluster))), "t")
     assert ledger.ends([0]) == {}
     with pytest.raises(BrokerAway, match="where it ends"):
-        ledger.entries(0, 20)
+        ledger.entries(0, 0.5)
+
+
+def test_log_ends_are_asked_for_again_while_there_is_patience(cluster: FakeCluster) -> None:
+    class LateAnswers(Host):
+        asked = 0
+
+        def call(self, name: str, effect: Callable[[], Any]) -> Any:
+            if name == "log end":
+                self.asked += 1
+                if self.asked < 3:
+                    raise kafka_errors.KafkaConnectionError
+            return super().call(name, effect)
+
+    host = LateAnswers(cluster)
+    ledger = Ledger(TopicLog(FakeConnection(("model",), cluster=cluster, host=host)), "t")
+    assert ledger.ends([0]) == {}
+    assert ledger.ends([0], 20) == {0: 2}
