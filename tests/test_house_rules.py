@@ -44,7 +44,7 @@ ENTROPY = {"privacy/coins.py": "the only importer of entropy"}
 TIME = {"clock.py": "the one place that asks what time it is"}
 NUMPY_RANDOM = {"pipeline/generate.py": "makes sample data; nothing that is released depends on it"}
 ENVIRONMENT = {"credentials.py": "a password, where a configuration names the variable"}
-DATABASE = {"transport/sqlite.py": "the output file"}
+DATABASE = {"transport/sqlite.py": "the output file", "transport/log_schema.py": "its tables"}
 NETWORK = {
     "http.py": "the listeners for metrics and health",
     "transport/kafka/transport.py": "the name of this host, in the id of its transactions",

@@ -29,7 +29,7 @@ class WriterLock:
                 raise
             raise StateError(
                 f"{path}: another process ({holder}) is writing it. Two of them would draw a release twice, so this "
-                "one stops; readers (query, serve) can run at the same time"
+                "one stops; readers (estimate, inspect, export) can run at the same time"
             ) from None
         with contextlib.suppress(OSError):  # it is for the message only, and the disk may be full
             os.ftruncate(self._fd, 0)

@@ -22,30 +22,22 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from sfm_stream.errors import ConfigError, StateError
+from sfm_stream.errors import StateError
 from sfm_stream.transport.lockfile import WriterLock
+from sfm_stream.transport.log_schema import (
+    APPLICATION_ID,
+    SCHEMA,
+    SCHEMA_VERSION,
+    WITHOUT_CHECKSUMS,
+    add_checksums,
+    checksum,
+    damaged_place,
+    position_checksum,
+)
 from sfm_stream.transport.released import ReleasedBorders, sync_directory
-from sfm_stream.transport.storage import damaged, database_fault, opening, require_one_name
+from sfm_stream.transport.storage import damaged, database_fault, opening, require_one_name, require_readable
 from sfm_stream.types import SKETCHES, Commit, Record, Step, StoredRecord
 
-APPLICATION_ID = 0x53464D53
-"""The letters SFMS in the header of the file (`PRAGMA application_id`)."""
-SCHEMA_VERSION = 1
-SCHEMA = f"""
-CREATE TABLE records (
-    topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
-    timestamp_ms INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
-    PRIMARY KEY (topic, partition, offset)
-) WITHOUT ROWID;
-CREATE TABLE positions (
-    worker TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL, metadata BLOB NOT NULL,
-    PRIMARY KEY (worker, partition)
-) WITHOUT ROWID;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
-SMALLEST_BYTES = 512
-"""The smallest page, so the smallest file with content that SQLite makes."""
 BUSY_TIMEOUT_MS = 5_000
 PAGE_RECORDS = 256
 """Records fetched by one query: no read transaction stays open while a caller works, so none holds up a checkpoint."""
@@ -60,14 +52,18 @@ class LogReader:
     def __init__(self, path: str, mode: str = "ro", setting: str = "output.path") -> None:
         self.path = os.path.realpath(path)
         self._thread = threading.Lock()
-        _check_readable(self.path, setting)
+        self._sum = "checksum"
+        """The column of checksums, or NULL where the file has none."""
+        require_readable(self.path, setting)
         with self._stops("open"):
             uri = f"file:{quote(self.path)}?mode={mode}"
             self._db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         try:
             with self._stops("open"):
                 self._db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-                self._identify(empty_allowed=mode != "ro")
+                known = self._identify(empty_allowed=mode != "ro")
+                if known and self._sum != "NULL" and (place := damaged_place(self._db)):
+                    raise self._damaged(place)
         except BaseException:
             self._db.close()
             raise
@@ -92,13 +88,17 @@ class LogReader:
                 at = page[-1].offset + 1
 
     def page(self, topic: str, partition: int, offset: int, limit: int) -> list[StoredRecord]:
-        """Up to `limit` records of one partition from `offset` on, ascending."""
+        """Up to `limit` records of one partition from `offset` on, ascending. Raises StateError for a damaged one."""
         rows = self._rows(
-            "SELECT offset, partition, key, value, timestamp_ms FROM records "
+            f"SELECT offset, partition, key, value, timestamp_ms, {self._sum} FROM records "
             "WHERE topic = ? AND partition = ? AND offset >= ? ORDER BY offset LIMIT ?",
             (topic, partition, offset, limit),
         )
-        return [StoredRecord(*row) for row in rows]
+        for expected, (at, where, key, value, timestamp_ms, found) in enumerate(rows, offset):
+            right = found is None or found == checksum(topic, partition, at, timestamp_ms, key, value)
+            if (where, at) != (partition, expected) or not right:
+                raise self._damaged(f"topic {topic!r}, partition {partition}, offset {expected}")
+        return [StoredRecord(*row[:5]) for row in rows]
 
     def partitions(self, topic: str) -> list[int]:
         """Partitions of a topic with at least one record, sorted."""
@@ -120,8 +120,12 @@ class LogReader:
 
     def positions(self, worker: str) -> dict[int, Commit]:
         """The last committed position of each partition. OPERATOR DOMAIN."""
-        rows = self._rows("SELECT partition, offset, metadata FROM positions WHERE worker = ?", (worker,))
-        return {row[0]: Commit(*row) for row in rows}
+        query = f"SELECT partition, offset, metadata, {self._sum} FROM positions WHERE worker = ?"
+        rows = self._rows(query, (worker,))
+        for partition, offset, metadata, found in rows:
+            if found is not None and found != position_checksum(worker, partition, offset, metadata):
+                raise self._damaged(f"the position of worker {worker!r} in partition {partition}")
+        return {row[0]: Commit(*row[:3]) for row in rows}
 
     def workers(self) -> list[str]:
         """Names of all workers with a position, sorted. OPERATOR DOMAIN."""
@@ -152,12 +156,16 @@ class LogReader:
             raise StateError(f"{self.path}: the file is empty: nothing has been published into it yet")
         if application != APPLICATION_ID:
             raise StateError(f"{self.path}: this SQLite file belongs to another program; it was left as it is")
-        if version != SCHEMA_VERSION:
+        if version not in (WITHOUT_CHECKSUMS, SCHEMA_VERSION):
             raise StateError(
                 f"{self.path}: the file has schema version {version}, this release reads {SCHEMA_VERSION}; use the "
                 "release that wrote it, or a newer one"
             )
+        self._sum = "checksum" if version == SCHEMA_VERSION else "NULL"
         return True
+
+    def _damaged(self, place: str) -> StateError:
+        return StateError(f"{self.path}: {damaged(f'{place}: the record is damaged or gone')}")
 
     @contextlib.contextmanager
     def _stops(self, action: str) -> Iterator[None]:
@@ -179,7 +187,7 @@ class SqliteLog(LogReader):
     def __init__(self, path: str, setting: str = "output.path") -> None:
         real = os.path.realpath(path)
         if os.path.exists(real):
-            _check_readable(real, setting)
+            require_readable(real, setting)
             require_one_name(real)
         with opening(path, setting):
             self._lock = WriterLock(real)
@@ -219,11 +227,18 @@ class SqliteLog(LogReader):
                     return False
                 raise
             try:
-                self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", self._numbered(step.publish))
+                rows = [(*row, checksum(*row)) for row in self._numbered(step.publish)]
+                self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+                ends = {row[:2]: row[2] + 1 for row in rows}
                 self._db.executemany(
-                    "INSERT INTO positions VALUES (?, ?, ?, ?) ON CONFLICT (worker, partition) DO UPDATE "
-                    "SET offset = excluded.offset, metadata = excluded.metadata",
-                    [(worker, commit.partition, commit.offset, commit.metadata) for commit in step.commit],
+                    "INSERT OR REPLACE INTO ends VALUES (?, ?, ?, ?)",
+                    [(*place, end, position_checksum(*place, end)) for place, end in ends.items()],
+                )
+                places = [(worker, at.partition, at.offset, at.metadata) for at in step.commit]
+                self._db.executemany(
+                    "INSERT INTO positions VALUES (?, ?, ?, ?, ?) ON CONFLICT (worker, partition) DO UPDATE "
+                    "SET offset = excluded.offset, metadata = excluded.metadata, checksum = excluded.checksum",
+                    [(*place, position_checksum(*place)) for place in places],
                 )
                 self._db.execute("COMMIT")
             except BaseException:
@@ -232,8 +247,8 @@ class SqliteLog(LogReader):
                     self._db.execute("ROLLBACK")
                 raise
             # Sketches alone are drawn, and their time stamps are ends of windows.
-            if ends := [record.timestamp_ms for record in step.publish if record.topic == SKETCHES]:
-                self.released.note(worker, max(ends))
+            if drawn := [record.timestamp_ms for record in step.publish if record.topic == SKETCHES]:
+                self.released.note(worker, max(drawn))
         return True
 
     def close(self) -> None:
@@ -269,6 +284,9 @@ class SqliteLog(LogReader):
         if not self._identify(empty_allowed=True):
             # One transaction: killed in it, the file is an empty database still.
             self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+        elif self._sum == "NULL":
+            add_checksums(self._db)
+        self._identify(empty_allowed=False)
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -279,14 +297,3 @@ def _create(path: str) -> None:
     except FileExistsError:
         return
     sync_directory(path)
-
-
-def _check_readable(path: str, setting: str) -> None:
-    """A clear error for the common mistakes. Opens nothing: closing the file would drop this process's SQLite locks."""
-    if not os.path.isfile(path):
-        raise ConfigError(f"{setting}: {path!r} is {'not a file' if os.path.exists(path) else 'not there'}")
-    if not os.access(path, os.R_OK):
-        raise ConfigError(f"{setting}: {path!r} may not be read by this user")
-    if 0 < os.path.getsize(path) < SMALLEST_BYTES:
-        # SQLite takes it for an empty database, and would write over it.
-        raise StateError(f"{path}: {damaged('this is not a SQLite file')}")

@@ -19,6 +19,8 @@ PASSING = frozenset(
 """What the system may say today and not tomorrow, with nothing changed but the room or the health of the host."""
 NEW_EPOCH = "raise pipeline.epoch and set window.start behind all that was ever released"
 """The remedy wherever it is not known any more what was released: nothing is drawn a second time."""
+SMALLEST_BYTES = 512
+"""The smallest page, so the smallest file with content that SQLite makes."""
 _PASSING_OF_SQLITE = ("FULL", "IOERR", "BUSY", "LOCKED", "PROTOCOL", "NOMEM")
 _DAMAGE = ("CORRUPT", "NOTADB", "IOERR_CORRUPTFS")
 
@@ -84,3 +86,14 @@ def require_one_name(path: str) -> None:
             f"{path}: the file has {names} names (hard links), and under another one it could be written at the same "
             "time, or released into a second time. Remove the others; to keep a copy, copy it"
         )
+
+
+def require_readable(path: str, setting: str) -> None:
+    """A clear error for the common mistakes. Opens nothing: closing the file would drop this process's SQLite locks."""
+    if not os.path.isfile(path):
+        raise ConfigError(f"{setting}: {path!r} is {'not a file' if os.path.exists(path) else 'not there'}")
+    if not os.access(path, os.R_OK):
+        raise ConfigError(f"{setting}: {path!r} may not be read by this user")
+    if 0 < os.path.getsize(path) < SMALLEST_BYTES:
+        # SQLite takes it for an empty database, and would write over it.
+        raise StateError(f"{path}: {damaged('this is not a SQLite file')}")

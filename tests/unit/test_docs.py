@@ -52,3 +52,10 @@ def test_the_error_tree_in_the_docstring_is_the_real_one():
     classes = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.SfmStreamError)]
     assert sorted(tree) == sorted(c.__name__ for c in classes if c is not errors.SfmStreamError)
     assert all(c.__doc__ for c in classes)
+
+
+def test_each_decision_has_a_number_of_its_own():
+    pages = sorted((DOCS / "decisions").glob("*.md"))
+    numbers = [int(page.name[:4]) for page in pages]
+    assert numbers == list(range(1, len(pages) + 1))
+    assert [page.read_text("utf-8").split(".")[0] for page in pages] == [f"# {number}" for number in numbers]

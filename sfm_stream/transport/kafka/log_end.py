@@ -8,7 +8,7 @@ replica.
 It matters who answers. Followers answer the debugging replica too, and a broker that stood still may take itself for
 the leader and know nothing of what its successor has acknowledged. So each replica in sync is asked, in the leader's
 epoch: a later leader is one of them, and refuses an epoch that is over before it has acknowledged anything in its own.
-An end is told when all have answered in that epoch. docs/decisions/0024.
+An end is told when all have answered in that epoch. docs/decisions/0022.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 kafka-python calls every bootstrap server again and again until its time is over, and then says that it was. Here it
 gives up at once where each of them refuses for good, and raises what happened last. Where a node goes away later, it
-forgets requests that it should send to another one (docs/decisions/0017).
+forgets requests that it should send to another one (docs/decisions/0015).
 """
 
 from __future__ import annotations

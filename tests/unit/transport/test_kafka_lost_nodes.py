@@ -26,7 +26,7 @@ from sfm_stream.transport.kafka.rebalance import WholeJoins
 from sfm_stream.transport.kafka.topic_log import TopicLog
 
 KNOWN = "3.0"
-HOOK_CAN_GO = "kafka-python {} does right by itself: remove {} (docs/decisions/0017)"
+HOOK_CAN_GO = "kafka-python {} does right by itself: remove {} (docs/decisions/0015)"
 
 
 def test_the_client_is_one_whose_insides_are_known():

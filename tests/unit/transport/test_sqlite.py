@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from sfm_stream.errors import ConfigError, StateError, StorageError
-from sfm_stream.transport.sqlite import APPLICATION_ID, SCHEMA_VERSION, SqliteLog
+from sfm_stream.transport.log_schema import APPLICATION_ID, SCHEMA_VERSION
+from sfm_stream.transport.sqlite import SqliteLog
 from sfm_stream.types import ROLLUPS, SKETCHES, Commit, Record, Step, StoredRecord
 
 
@@ -232,10 +233,8 @@ def test_damage_is_reported_as_such(path: str) -> None:
     with open(path, "r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 40_000)
-    reader = SqliteLog.open_reader(path)
     with pytest.raises(StateError, match=r"SQLITE_CORRUPT.*pipeline\.epoch.*window\.start.*second time"):
-        list(reader.read(SKETCHES))
-    reader.close()
+        list(SqliteLog.open_reader(path).read(SKETCHES))
 
 
 def test_a_second_writer_in_this_process_is_refused_until_the_first_closes(path: str) -> None:

@@ -1,0 +1,105 @@
+"""The tables of the output file, and the checksum of each row: a changed byte must not pass for what was written."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from zlib import crc32
+
+APPLICATION_ID = 0x53464D53
+"""The letters SFMS in the header of the file (`PRAGMA application_id`)."""
+SCHEMA_VERSION = 2
+WITHOUT_CHECKSUMS = 1
+"""The version before: its rows are read as they are, and given checksums when the file is next written."""
+_ENDS = """
+CREATE TABLE ends (
+    topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL, checksum INTEGER NOT NULL,
+    PRIMARY KEY (topic, partition)
+) WITHOUT ROWID;
+"""
+SCHEMA = f"""
+CREATE TABLE records (
+    topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
+    timestamp_ms INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, checksum INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (topic, partition, offset)
+) WITHOUT ROWID;
+CREATE TABLE positions (
+    worker TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL, metadata BLOB NOT NULL,
+    checksum INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (worker, partition)
+) WITHOUT ROWID;
+{_ENDS}
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+_ADD_CHECKSUMS = f"""
+BEGIN IMMEDIATE;
+ALTER TABLE records ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE positions ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+UPDATE records SET checksum = sfm_checksum(topic, partition, offset, timestamp_ms, key, value);
+UPDATE positions SET checksum = sfm_checksum(worker, partition, offset, 0, x'', metadata);
+{_ENDS}
+INSERT INTO ends SELECT topic, partition, next, sfm_checksum(topic, partition, next, 0, x'', x'')
+    FROM (SELECT topic, partition, max(offset) + 1 AS next FROM records GROUP BY topic, partition);
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+
+def checksum(name: str, partition: int, offset: int, timestamp_ms: int, key: bytes, value: bytes) -> int:
+    """CRC-32 over a row, its place included; -1 where its types are not those of a row."""
+    if type(key) is not bytes or type(value) is not bytes:
+        return -1
+    head = f"{name}\n{partition} {offset} {timestamp_ms} {len(key)} {len(value)}\n".encode("utf-8", "surrogatepass")
+    return crc32(value, crc32(key, crc32(head)))
+
+
+def position_checksum(worker: str, partition: int, offset: int, metadata: bytes = b"") -> int:
+    """As checksum: of the position of a worker, or, without metadata, of the end of a topic."""
+    return checksum(worker, partition, offset, 0, b"", metadata)
+
+
+def add_checksums(db: sqlite3.Connection) -> None:
+    """Bring a file of the version before to this one, in one transaction."""
+    db.create_function("sfm_checksum", 6, checksum, deterministic=True)
+    db.executescript(_ADD_CHECKSUMS)
+
+
+def damaged_place(db: sqlite3.Connection) -> str:
+    """Where the table of ends and the records do not fit together, "" where they do.
+
+    Offsets have no gaps, so a partition is whole from its first record to its last if it begins at 0, ends where it
+    should, and is read without a gap.
+    """
+    db.execute("BEGIN")
+    try:
+        ends = db.execute("SELECT topic, partition, next_offset, checksum FROM ends").fetchall()
+        for topic, partition, end, found in ends:
+            if found != position_checksum(topic, partition, end):
+                return f"the end of topic {topic!r}, partition {partition}"
+        places = set(_places(db))
+        for topic, partition in {(row[0], row[1]) for row in ends} ^ places:
+            return f"topic {topic!r}, partition {partition}"
+        for topic, partition, end, _ in ends:
+            query = "SELECT min(offset), max(offset) FROM records WHERE topic = ? AND partition = ?"
+            if db.execute(query, (topic, partition)).fetchone() != (0, end - 1):
+                return f"topic {topic!r}, partition {partition}, before offset {end}"
+        return ""
+    finally:
+        db.execute("COMMIT")
+
+
+def _places(db: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    """Topics and partitions that hold a record. Each step is a seek in the primary key."""
+    topic = ""
+    while True:
+        (topic,) = db.execute("SELECT min(topic) FROM records WHERE topic > ?", (topic,)).fetchone()
+        if topic is None:
+            return
+        partition = -(1 << 63)
+        while True:
+            query = "SELECT min(partition) FROM records WHERE topic = ? AND partition > ?"
+            (partition,) = db.execute(query, (topic, partition)).fetchone()
+            if partition is None:
+                break
+            yield topic, partition
