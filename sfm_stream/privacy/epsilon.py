@@ -16,6 +16,8 @@ from decimal import (
 )
 from typing import TypeAlias
 
+import numpy as np
+
 from sfm_stream.errors import EpsilonError
 from sfm_stream.sketch.bernoulli import WORD64, Word
 
@@ -51,7 +53,9 @@ def plain(number: Decimal) -> str:
 
 
 def parse_number(value: object, name: str) -> Decimal:
-    """A number as the decimal a person wrote: 0.1 means one tenth. Raises EpsilonError for all else."""
+    """A number, of numpy too, as the decimal a person wrote: 0.1 means one tenth. Raises EpsilonError for all else."""
+    if isinstance(value, np.integer | np.floating) and not isinstance(value, float | np.timedelta64):
+        return Decimal(str(value))  # the shortest that is this number at its own precision
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise EpsilonError(f"{name}: expected a number, got {type(value).__name__}")
     # float.__repr__, since a numpy float64 is a float with a repr of its own.

@@ -306,7 +306,7 @@ REFUSED = [
     math.nan, math.inf, -math.inf, 0, 0.0, -0.0, -1, 1e-320, 5e-324, "1", b"1", True, False, None, 17, 10**400, 16.1,
     Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e-999999"), Decimal("1e999999"), Decimal(0),
     2**-10 - 1e-9, float(np.nextafter(16, 17)), Decimal("16.000000000000000000000000001"), 1j, [1], Fraction(1, 2),
-    np.bool_(True), np.float64("nan"), np.int64(1),
+    np.bool_(True), np.float64("nan"), np.timedelta64(1, "s"),
 ]  # fmt: skip
 
 

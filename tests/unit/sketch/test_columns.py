@@ -15,8 +15,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfm_stream import PcsaSketch, SketchShape
-from sfm_stream.errors import ItemError, ShapeError
+from sfm_stream import PcsaSketch, SketchShape, flip
+from sfm_stream.errors import EpsilonError, ItemError, ShapeError
+from sfm_stream.privacy.selection import parse_delta
 from sfm_stream.sketch.layout import BloomFilter, LinearCounting, LiquidLegions
 
 SHAPE = SketchShape(1024, 16)
@@ -175,6 +176,30 @@ def test_numpy_scalars_are_items_like_python_ones():
     assert cells([np.int64(3), np.int8(1), np.uint16(0)]) == cells([3, 1, 0])
     assert cells([np.float64(0.5), np.float32(0.5), np.float16(3.0)]) == cells([0.5, 3.0])
     assert cells([np.str_("ann"), np.bytes_(b"bob")]) == cells(["ann", b"bob"])
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (np.float32(2), "2"),
+        (np.float32(0.1), "0.1"),
+        (np.float16(0.5), "0.5"),
+        (np.float64(0.1), "0.1"),
+        (np.int64(3), "3"),
+        (np.uint8(16), "16"),
+    ],
+    ids=repr,
+)
+def test_numpy_scalars_are_numbers_in_epsilon(value, written):
+    raw = PcsaSketch(SHAPE).add(WORDS)
+    assert flip(raw, value).k == flip(raw, Decimal(written)).k
+    assert parse_delta(np.float32(0.001)) == Decimal("0.001")
+
+
+@pytest.mark.parametrize("value", [np.float32("nan"), np.float32("inf"), np.int64(0), np.int64(17), np.bool_(True)])
+def test_numpy_scalars_out_of_range_are_refused(value):
+    with pytest.raises(EpsilonError):
+        flip(PcsaSketch(SHAPE), value)
 
 
 def test_numpy_scalars_are_numbers_in_shapes():
