@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sfm_stream.cli.main import cli
 from sfm_stream.errors import ConfigError, StateError, StorageError
 from sfm_stream.transport.log_schema import APPLICATION_ID, SCHEMA_VERSION
 from sfm_stream.transport.sqlite import SqliteLog
@@ -239,8 +241,10 @@ def test_damage_is_reported_as_such(path: str) -> None:
 
 def test_a_second_writer_in_this_process_is_refused_until_the_first_closes(path: str) -> None:
     log = SqliteLog(path)
-    with pytest.raises(StateError, match=rf"another process \({os.getpid()}\) is writing"):
+    with pytest.raises(StateError, match=rf"another process \({os.getpid()}\) is writing") as refused:
         SqliteLog(path)
+    named = re.search(r"readers \((.*)\)", str(refused.value))
+    assert named is not None and set(named[1].split(", ")) <= set(cli.commands)
     log.append("w", step(b"a"))
     log.close()
     log.close()
