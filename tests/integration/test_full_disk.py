@@ -220,7 +220,7 @@ def test_standard_output_without_room_is_one_clear_line(app, call):
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=120,
+            timeout=300,
         )
     assert (done.returncode, done.stderr) == (7, "error: standard output: No space left on device\n")
     if call == "run":
@@ -232,7 +232,7 @@ def test_a_reader_of_the_output_that_has_gone_is_nothing_to_complain_of(app):
         reading, writing = os.pipe()
         os.close(reading)
         call = [sys.executable, "-m", "sfm_stream.cli", *map(str, arguments)]
-        done = subprocess.run(call, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
+        done = subprocess.run(call, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=300)
         os.close(writing)
         assert (done.returncode, done.stderr) == (141, "")
 
@@ -244,7 +244,7 @@ def test_a_closed_standard_input_is_not_the_end_of_an_input(tmp_path):
         preexec_fn=lambda: os.close(0),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 4 and "cannot read" in done.stderr
     piped = command("run", config, "--json", input=json.dumps({"page": "p", "user": "u", "at": START_MS}) + "\n")

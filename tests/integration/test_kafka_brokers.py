@@ -131,7 +131,7 @@ def test_a_worker_whose_coordinator_is_lost_commits_through_the_next_one(kafka_t
         wait_until(lambda: released(run), 180, started)
         for each in started:
             assert each.running, each.said()
-            assert each.stop(60) == 0, each.said()
+            assert each.stop() == 0, each.said()
     judge(run).require()
 
 
@@ -142,7 +142,7 @@ def test_a_signal_ends_a_worker_whose_coordinator_is_silent(kafka_three, tmp_pat
     with workers() as started:
         worker, asked = at_the_coordinator(kafka_three, run, started, "stop-ready")
         kafka_three.pause(asked)
-        assert worker.stop(60) == 0, worker.said()
+        assert worker.stop() == 0, worker.said()
         assert "ingest waits for the cluster and is left behind" in worker.said()
         assert "Traceback" not in worker.said() and "rror" not in worker.said().rpartition("left behind")[2]
         kafka_three.resume(asked)

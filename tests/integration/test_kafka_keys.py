@@ -80,7 +80,7 @@ class Matrix:
         worker = self.started[-1]
         wait_until(lambda: not worker.running or self.public.closed(last, epoch), PATIENCE_S, self.started, 0)
         wait_until(lambda: not worker.running or also(), PATIENCE_S, self.started)
-        assert worker.stop(PATIENCE_S) == 0, worker.said()
+        assert worker.stop() == 0, worker.said()
         self.windows[event] = (first, last)
 
     def judge(self) -> set[tuple[str, str]]:

@@ -221,7 +221,7 @@ def test_a_kill_between_a_commit_and_its_note_is_mended(app):
     append(app, 62, 15)
     call = [sys.executable, str(KILL_WORKER), str(app), "before-note", "1"]
     env = os.environ | {"PYTHONPATH": str(KILL_WORKER.parent.parent)}
-    assert subprocess.run(call, env=env, timeout=120, check=False).returncode == -signal.SIGKILL
+    assert subprocess.run(call, env=env, timeout=300, check=False).returncode == -signal.SIGKILL
     released = max(release.window.end_ms for release in releases(output))
     assert ReleasedBorders(str(output)).borders["ingest/views/1"] == before < released
     # Opened once, with nothing to publish, it is noted; then the older copy is known to be one.

@@ -240,7 +240,7 @@ def test_what_was_in_hand_must_not_be_kept_where_the_outcome_stays_unknown(patch
 
 def test_a_successor_has_to_wait_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
     class Hasty(TopicLog):
-        def log_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        def log_ends(self, topic: str, partitions: Iterable[int], patience_s: float = 0) -> dict[int, int]:
             decided = self.ends(topic, partitions, stable=True)
             begun = topic.endswith(".ledger") and all(decided.values())
             return decided if begun else super().log_ends(topic, partitions)

@@ -160,5 +160,5 @@ def test_the_context_of_whoever_imports_the_package_does_not_matter():
         "print(MIN_EPSILON.as_tuple() == (0, (9, 7, 6, 5, 6, 2, 5), -10), MIN_DELTA.as_tuple().exponent, "
         "flip_threshold(1))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout == f"True -50 {flip_threshold(1)}\n", done.stderr
