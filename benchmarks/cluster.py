@@ -28,14 +28,14 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.app.cluster import Service, connection, open_ingest, open_publisher, open_rollup
-from sfm_stream.app.ingest import IngestWorker
-from sfm_stream.config import Config, load_config
-from sfm_stream.pipeline.counter import WindowCounter
-from sfm_stream.pipeline.extract import PythonExtractor
-from sfm_stream.transport.kafka.batches import KafkaBatch
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.composition.kafka import Service, connection, open_ingest, open_publisher, open_rollup
+from sfm_stream.config.config import Config, load_config
+from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.pipeline.counting.counter import WindowCounter
+from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport
+from sfm_stream.workers.ingest import IngestWorker
 
 PAGES, USERS, MINUTES = 1000, 200_000, 4
 START_MS = int(time.time()) // 3600 * 3_600_000 - 2 * 3_600_000

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.pipeline.extract import EventFormat, PythonExtractor
+from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.windows.keys import KeyTable
 
 RUNS = 11
 BATCH_RECORDS = 1000

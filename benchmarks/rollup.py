@@ -18,17 +18,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.pipeline.rollup import Rollup
-from sfm_stream.pipeline.spans import calendar
+from sfm_stream.estimation.estimate import estimate
+from sfm_stream.pipeline.rollup.calendar import calendar
+from sfm_stream.pipeline.rollup.rollup import Rollup
 from sfm_stream.privacy.epsilon import flip_threshold
-from sfm_stream.sketch.codec import CloseMarker, Release, decode, decode_rollup, encode
-from sfm_stream.sketch.estimate import estimate
-from sfm_stream.sketch.keys import encode_key
 from sfm_stream.sketch.merge import merge_tally
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
+from sfm_stream.wire.codec import CloseMarker, Release, decode, decode_rollup, encode
+from sfm_stream.wire.keys import encode_key
 
 RUNS = 5
 WINDOW_MS, WINDOWS = 900_000, 4

@@ -24,16 +24,16 @@ import msgspec
 import numpy as np
 
 from sfm_stream import PcsaSketch, SketchShape, Tally, estimate, flip
-from sfm_stream.config import Config, parse_config
-from sfm_stream.pipeline.extract import PythonExtractor
-from sfm_stream.pipeline.whole import counter_of
+from sfm_stream.config.config import Config, parse_config
+from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.key_table import KeyTable
+from sfm_stream.pipeline.counting.whole import counter_of
 from sfm_stream.privacy.coins import SystemCoins
 from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.privacy.flip import flip_bits
 from sfm_stream.sketch.bernoulli import WORD64, Word
-from sfm_stream.transport.lines import LineInput
+from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import NO_TIME, InputEnd, PartitionState, RecordBatch
-from sfm_stream.windows.keys import KeyTable
 from sfm_stream.windows.store import WindowStore
 
 START_MS = 1_767_225_600_000

@@ -9,11 +9,11 @@ A data scientist needs no stream at all::
     estimate_pair(monday, tuesday)                       # in both, in one of them only
 """
 
+from sfm_stream.estimation.estimate import Estimate, estimate
+from sfm_stream.estimation.pair import PairEstimate, estimate_pair
 from sfm_stream.privacy.flip import flip
-from sfm_stream.sketch.estimate import Estimate, estimate
 from sfm_stream.sketch.merge import merge
-from sfm_stream.sketch.pair import PairEstimate, estimate_pair
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally

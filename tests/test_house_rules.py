@@ -20,20 +20,23 @@ Rule = Callable[[str, str], list[str]]
 LAYERS = [
     ["errors"],
     ["types"],
-    ["notation"],
+    ["readable"],
     ["clock"],
     ["sketch"],
     ["privacy"],
-    ["__init__"],  # what the library offers without a stream: sketches and the flip
+    ["estimation"],
+    ["methods"],
+    ["__init__"],  # what the library offers without a stream: sketches, the flip and the estimate
+    ["wire"],
+    ["events"],
     ["windows"],
     ["pipeline"],
     ["transport"],
-    ["logs", "metrics", "http"],
-    ["settings"],
-    ["credentials", "config_check"],
     ["config"],
-    ["asked", "query"],
-    ["app"],
+    ["answers"],
+    ["workers"],
+    ["observe"],
+    ["composition"],
     ["cli"],
 ]
 """A module imports from its own layer and from the ones above it in this list, never from below."""
@@ -42,24 +45,24 @@ MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 60
 
 ENTROPY = {"privacy/coins.py": "the only importer of entropy"}
 TIME = {"clock.py": "the one place that asks what time it is"}
-NUMPY_RANDOM = {"pipeline/generate.py": "makes sample data; nothing that is released depends on it"}
-ENVIRONMENT = {"credentials.py": "a password, where a configuration names the variable"}
-DATABASE = {"transport/sqlite.py": "the output file", "transport/log_schema.py": "its tables"}
+NUMPY_RANDOM = {"events/page_views.py": "makes sample data; nothing that is released depends on it"}
+ENVIRONMENT = {"config/credentials.py": "a password, where a configuration names the variable"}
+DATABASE = {"transport/files/sqlite_log.py": "the output file", "transport/files/log_schema.py": "its tables"}
 NETWORK = {
-    "http.py": "the listeners for metrics and health",
+    "observe/listener.py": "the listeners for metrics and health",
     "transport/kafka/transport.py": "the name of this host, in the id of its transactions",
 }
-"""A broker's sockets are its client's, which transport/kafka/client.py makes."""
+"""A broker's sockets are its client's, which transport/kafka/kafka_python/client.py makes."""
 AT_IMPORT = {"cli/main.py": "adds the commands to the group"}
 FILES = {
-    "transport/bytestream.py": "the input, read in place",
-    "transport/sqlite.py": "the output file, created with the right mode",
-    "transport/lockfile.py": "the lock beside the output file",
-    "transport/released.py": "what was released into it, beside the output file",
-    "app/table_file.py": "the table that an export writes",
-    "config.py": "the configuration",
-    "config_check.py": "the hash key file that it names",
-    "credentials.py": "the password file that it names",
+    "transport/files/bytestream.py": "the input, read in place",
+    "transport/files/sqlite_log.py": "the output file, created with the right mode",
+    "transport/files/lockfile.py": "the lock beside the output file",
+    "transport/files/released.py": "what was released into it, beside the output file",
+    "answers/table_file.py": "the table that an export writes",
+    "config/config.py": "the configuration",
+    "config/rules.py": "the hash key file that it names",
+    "config/credentials.py": "the password file that it names",
     "cli/streams.py": "the standard streams",
     "cli/inspect.py": "files that the user names, to be looked at",
     "cli/generate.py": "the sample that the user asks for",
@@ -236,8 +239,8 @@ def nothing_is_printed(path: str, source: str) -> list[str]:
 
 
 def times_are_written_as_times(path: str, source: str) -> list[str]:
-    """Nobody reads 1767225600000 ms: `instant` and `duration` of notation.py."""
-    if path in ("notation.py", "privacy/statement.py"):
+    """Nobody reads 1767225600000 ms: `instant` and `duration` of readable.py."""
+    if path in ("readable.py", "privacy/statement.py"):
         return []
     bare = re.compile(r"\} ?ms\b|at %[ds] ms\b")
     return [f"{path}:{n}: {line.strip()}" for n, line in enumerate(source.splitlines(), 1) if bare.search(line)]
@@ -275,18 +278,18 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 
 CAUGHT: dict[Rule, list[tuple[str, str]]] = {
     imports_point_upward: [
-        ("sketch/pcsa.py", "from sfm_stream.privacy.flip import flip"),
-        ("sketch/pcsa.py", "import sfm_stream.windows.store"),
-        ("sketch/pcsa.py", "def f():\n    from ..pipeline import plan"),
+        ("sketch/raw.py", "from sfm_stream.privacy.flip import flip"),
+        ("sketch/raw.py", "import sfm_stream.windows.store"),
+        ("sketch/raw.py", "def f():\n    from ..pipeline import plan"),
         ("errors.py", "from sfm_stream import types"),
         ("types.py", "from .clock import now_ms"),
-        ("privacy/budget.py", "from sfm_stream.windows.keys import KeyTable"),
-        ("windows/store.py", "from sfm_stream.config import Config"),
-        ("pipeline/counter.py", "from sfm_stream.transport.base import Transport"),
-        ("transport/lines.py", "from sfm_stream.app import wiring"),
-        ("settings.py", "from sfm_stream.config import load_config"),
-        ("app/runner.py", "if TYPE_CHECKING:\n    from sfm_stream.cli.main import main"),
-        ("__init__.py", "from sfm_stream.app.runner import run_to_end"),
+        ("privacy/budget.py", "from sfm_stream.events.key_table import KeyTable"),
+        ("windows/store.py", "from sfm_stream.config.config import Config"),
+        ("pipeline/counting/counter.py", "from sfm_stream.transport.contract import Transport"),
+        ("transport/files/lines.py", "from sfm_stream.composition import files"),
+        ("config/tables.py", "from sfm_stream.config.config import load_config"),
+        ("composition/run_to_end.py", "if TYPE_CHECKING:\n    from sfm_stream.cli.main import main"),
+        ("__init__.py", "from sfm_stream.composition.run_to_end import run_to_end"),
         ("sketch/sfm.py", "from sfm_stream import flip"),
         ("new_thing.py", ""),
     ],
@@ -296,12 +299,12 @@ CAUGHT: dict[Rule, list[tuple[str, str]]] = {
         ("sketch/sfm.py", "class C:\n    async def f(self):\n" + "        x = 1\n" * MAX_FUNCTION_LINES),
     ],
     only_the_clock_asks_the_time: [
-        ("app/runner.py", "import time"),
-        ("app/runner.py", "from time import monotonic"),
+        ("composition/run_to_end.py", "import time"),
+        ("composition/run_to_end.py", "from time import monotonic"),
         ("cli/run.py", "from datetime import datetime\nx = datetime.now()"),
         ("cli/run.py", "import datetime\nx = datetime.datetime.utcnow()"),
-        ("pipeline/spans.py", "from datetime import date\nx = date.today"),
-        ("pipeline/spans.py", "x = np.datetime64('now')"),
+        ("pipeline/rollup/calendar.py", "from datetime import date\nx = date.today"),
+        ("pipeline/rollup/calendar.py", "x = np.datetime64('now')"),
     ],
     only_coins_take_entropy: [
         ("privacy/flip.py", "import ssl"),
@@ -309,10 +312,10 @@ CAUGHT: dict[Rule, list[tuple[str, str]]] = {
         ("sketch/sfm.py", "from secrets import token_bytes"),
         ("sketch/sfm.py", "import os\nx = os.urandom(8)"),
         ("sketch/sfm.py", "from os import urandom"),
-        ("app/ingest.py", "def f():\n    import uuid"),
-        ("app/ingest.py", "x = '/dev/urandom'"),
-        ("app/ingest.py", "x = __import__('secrets')"),
-        ("app/ingest.py", "from importlib import import_module\nx = import_module('random')"),
+        ("workers/ingest.py", "def f():\n    import uuid"),
+        ("workers/ingest.py", "x = '/dev/urandom'"),
+        ("workers/ingest.py", "x = __import__('secrets')"),
+        ("workers/ingest.py", "from importlib import import_module\nx = import_module('random')"),
     ],
     no_generator_of_numpy: [
         ("privacy/coins.py", "import numpy as np\nx = np.random.default_rng()"),
@@ -321,34 +324,34 @@ CAUGHT: dict[Rule, list[tuple[str, str]]] = {
         ("sketch/merge.py", "import scipy.stats"),
     ],
     only_one_home_reads_the_environment: [
-        ("config.py", "import os\nx = os.environ['A']"),
-        ("config.py", "import os\nx = os.getenv('A')"),
+        ("config/config.py", "import os\nx = os.environ['A']"),
+        ("config/config.py", "import os\nx = os.getenv('A')"),
         ("cli/main.py", "from os import environ"),
     ],
     input_and_output_have_their_place: [
-        ("pipeline/counter.py", "import sqlite3"),
-        ("app/runner.py", "import socket"),
+        ("pipeline/counting/counter.py", "import sqlite3"),
+        ("composition/run_to_end.py", "import socket"),
         ("cli/run.py", "from urllib.request import urlopen"),
         ("cli/run.py", "from http import server"),
-        ("transport/lines.py", "import subprocess"),
+        ("transport/files/lines.py", "import subprocess"),
         ("sketch/sfm.py", "import pickle"),
-        ("pipeline/state.py", "with open('x') as f:\n    pass"),
-        ("pipeline/state.py", "x = path.read_text()"),
-        ("app/wiring.py", "x = os.open('x', 0)"),
-        ("app/wiring.py", "import gzip"),
-        ("query.py", "path.write_bytes(b'')"),
+        ("pipeline/counting/position.py", "with open('x') as f:\n    pass"),
+        ("pipeline/counting/position.py", "x = path.read_text()"),
+        ("composition/files.py", "x = os.open('x', 0)"),
+        ("composition/files.py", "import gzip"),
+        ("answers/rows.py", "path.write_bytes(b'')"),
     ],
     nothing_is_printed: [
         ("cli/run.py", "print('x')"),
-        ("pipeline/counter.py", "def f():\n    print()"),
-        ("pipeline/counter.py", "breakpoint()"),
-        ("app/runner.py", "sys.stderr.write('x')"),
+        ("pipeline/counting/counter.py", "def f():\n    print()"),
+        ("pipeline/counting/counter.py", "breakpoint()"),
+        ("composition/run_to_end.py", "sys.stderr.write('x')"),
     ],
     times_are_written_as_times: [
-        ("pipeline/state.py", 'x = f"this epoch began at {state.start_ms} ms"'),
-        ("pipeline/state.py", 'x = f"{state.start_ms}ms"'),
-        ("config_check.py", 'x = f"windows of {window.size} ms"'),
-        ("app/first_start.py", '_log.info("begins at %d ms", start_ms)'),
+        ("pipeline/counting/position.py", 'x = f"this epoch began at {state.start_ms} ms"'),
+        ("pipeline/counting/position.py", 'x = f"{state.start_ms}ms"'),
+        ("config/rules.py", 'x = f"windows of {window.size} ms"'),
+        ("composition/kafka_first_start.py", '_log.info("begins at %d ms", start_ms)'),
     ],
     no_open_ends: [
         ("sketch/sfm.py", "x = 1  # TODO: later"),
@@ -358,9 +361,9 @@ CAUGHT: dict[Rule, list[tuple[str, str]]] = {
     names_say_something: [
         ("utils.py", ""),
         ("sketch/bit_helpers.py", ""),
-        ("app/manager.py", ""),
+        ("workers/manager.py", ""),
         ("common/x.py", ""),
-        ("app/runner.py", "class WindowManager: ..."),
+        ("composition/run_to_end.py", "class WindowManager: ..."),
     ],
     nothing_runs_at_import: [
         ("sketch/sfm.py", "for x in range(3):\n    y = x"),
@@ -368,18 +371,22 @@ CAUGHT: dict[Rule, list[tuple[str, str]]] = {
     ],
 }
 ALLOWED: list[tuple[Rule, str, str]] = [
-    (imports_point_upward, "cli/run.py", "import sfm_stream\nfrom sfm_stream.app.runner import run_to_end"),
-    (imports_point_upward, "sketch/pcsa.py", "from sfm_stream.sketch import shape\nimport numpy.typing"),
+    (imports_point_upward, "cli/run.py", "import sfm_stream\nfrom sfm_stream.composition.run_to_end import run_to_end"),
+    (imports_point_upward, "sketch/raw.py", "from sfm_stream.sketch import shape\nimport numpy.typing"),
     (only_the_clock_asks_the_time, "clock.py", "import time"),
     (
         only_the_clock_asks_the_time,
-        "pipeline/spans.py",
+        "pipeline/rollup/calendar.py",
         "from datetime import time\nx = datetime.fromtimestamp(0, UTC)",
     ),
     (only_coins_take_entropy, "privacy/coins.py", "import ssl"),
     (only_coins_take_entropy, "sketch/sfm.py", "import os\nx = os.path"),
-    (input_and_output_have_their_place, "config.py", "x = path.read_text()"),
-    (input_and_output_have_their_place, "transport/sqlite.py", "from urllib.parse import quote\nimport sqlite3"),
+    (input_and_output_have_their_place, "config/config.py", "x = path.read_text()"),
+    (
+        input_and_output_have_their_place,
+        "transport/files/sqlite_log.py",
+        "from urllib.parse import quote\nimport sqlite3",
+    ),
     (nothing_is_printed, "cli/run.py", "console().print('x')"),
     (functions_are_short, "sketch/sfm.py", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1)),
     (names_say_something, "sketch/tally.py", "class Futile: ..."),

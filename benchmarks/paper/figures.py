@@ -18,11 +18,11 @@ from benchmarks.paper.cells import FM85, HLL, LEVELS, PCSA, PRIVATE, SYM, Cell, 
 from benchmarks.paper.items import ADDRESSES, Addresses, distinct_integers
 from benchmarks.paper.methods import PS, estimates
 from benchmarks.paper.theory import relative_errors
+from sfm_stream.estimation.estimate import estimate
+from sfm_stream.methods.logic import union
+from sfm_stream.methods.mechanisms import symmetric
 from sfm_stream.privacy.flip import privatize
-from sfm_stream.privacy.mechanisms import symmetric
-from sfm_stream.sketch.estimate import estimate
-from sfm_stream.sketch.operations import union
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
 
 MILLION = 1_000_000

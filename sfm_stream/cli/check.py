@@ -9,12 +9,12 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from sfm_stream.app.sample import Sample, file_batches, sample
 from sfm_stream.cli.config import describe
 from sfm_stream.cli.output import console, echo_json
-from sfm_stream.config import STDIN, Config, load_config
-from sfm_stream.notation import instant
-from sfm_stream.transport.signs import sign_of
+from sfm_stream.composition.sample import Sample, file_batches, sample
+from sfm_stream.config.config import STDIN, Config, load_config
+from sfm_stream.readable import instant
+from sfm_stream.transport.files.signs import sign_of
 from sfm_stream.types import Reason
 
 SHOWN = 10
@@ -48,8 +48,8 @@ def check(config: Path, records: int, as_json: bool) -> None:
 def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
     """(topics that are still to be made, what extraction makes of the input)."""
     if loaded.settings.kafka is not None:
-        from sfm_stream.app.cluster import connection, sample_topic  # the client takes its time to load
-        from sfm_stream.app.pipeline_topics import missing_topics
+        from sfm_stream.composition.kafka import connection, sample_topic  # the client takes its time to load
+        from sfm_stream.composition.kafka_topics import missing_topics
 
         return missing_topics(loaded, connection(loaded)), sample_topic(loaded, records)
     return [], None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records)

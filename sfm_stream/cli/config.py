@@ -9,7 +9,7 @@ import click
 
 from sfm_stream.cli.output import echo_json
 from sfm_stream.cli.toml import toml_lines
-from sfm_stream.config import Config, load_config
+from sfm_stream.config.config import Config, load_config
 from sfm_stream.privacy.statement import statement
 
 

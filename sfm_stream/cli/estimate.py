@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from sfm_stream.app.published import published
+from sfm_stream.answers.rows import Row, range_rows, rollup_rows, window_rows
 from sfm_stream.cli.output import console, echo_json, row_json, rows_table
 from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span, require_found
-from sfm_stream.config import Config, load_config
-from sfm_stream.notation import visible
-from sfm_stream.query import Row, range_rows, rollup_rows, window_rows
-from sfm_stream.sketch.keys import encode_key
-from sfm_stream.transport.base import TopicReader
+from sfm_stream.composition.published import published
+from sfm_stream.config.config import Config, load_config
+from sfm_stream.readable import visible
+from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import ROLLUPS, SKETCHES, Window
+from sfm_stream.wire.keys import encode_key
 
 
 @click.command()

@@ -11,16 +11,16 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from sfm_stream.app.export import COLUMNS, Exported, exported_rows
-from sfm_stream.app.published import published
-from sfm_stream.app.runner import Stop
-from sfm_stream.app.table_file import CsvTable, ParquetTable, Table, TableRow, new_file
+from sfm_stream.answers.export import COLUMNS, Exported, exported_rows
+from sfm_stream.answers.table_file import CsvTable, ParquetTable, Table, TableRow, new_file
 from sfm_stream.cli.output import echo_json
 from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span, require_found
 from sfm_stream.cli.streams import fault
-from sfm_stream.config import load_config
+from sfm_stream.composition.published import published
+from sfm_stream.composition.run_to_end import Stop
+from sfm_stream.config.config import load_config
 from sfm_stream.errors import ConflictError
-from sfm_stream.notation import visible
+from sfm_stream.readable import visible
 from sfm_stream.types import ROLLUPS, SKETCHES
 
 STDOUT = Path("-")

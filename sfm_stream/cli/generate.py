@@ -10,7 +10,7 @@ from typing import BinaryIO
 import click
 
 from sfm_stream.cli.streams import fault
-from sfm_stream.pipeline.generate import page_views
+from sfm_stream.events.page_views import page_views
 
 
 @click.command()

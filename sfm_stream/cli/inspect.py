@@ -10,16 +10,16 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from sfm_stream.app.published import published, published_file
-from sfm_stream.asked import decoded
+from sfm_stream.answers.asked import decoded
 from sfm_stream.cli.output import WIDE, console, echo_json
-from sfm_stream.config import load_config
-from sfm_stream.notation import finite, instant, key_json, key_text
+from sfm_stream.composition.published import published, published_file
+from sfm_stream.config.config import load_config
 from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
-from sfm_stream.sketch.keys import decode_key
-from sfm_stream.transport.base import TopicReader
+from sfm_stream.readable import finite, instant, key_json, key_text
+from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import ROLLUPS, SKETCHES
+from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
+from sfm_stream.wire.keys import decode_key
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 

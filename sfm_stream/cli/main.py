@@ -17,7 +17,7 @@ from sfm_stream.cli.run import run
 from sfm_stream.cli.streams import ReaderGone, guard
 from sfm_stream.cli.workers import ingest, publish, repartition, rollup
 from sfm_stream.errors import ConfigError, SfmStreamError
-from sfm_stream.notation import visible
+from sfm_stream.readable import visible
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

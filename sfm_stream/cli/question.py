@@ -12,14 +12,14 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from sfm_stream.asked import Extent, extent
-from sfm_stream.config import Config
+from sfm_stream.answers.asked import Extent, extent
+from sfm_stream.config.config import Config
 from sfm_stream.errors import NothingFound, SfmStreamError
-from sfm_stream.notation import duration, key_text, local, parse_key
-from sfm_stream.pipeline.spans import Calendar
-from sfm_stream.sketch.keys import decode_key, encode_key
-from sfm_stream.transport.base import TopicReader
+from sfm_stream.pipeline.rollup.calendar import Calendar
+from sfm_stream.readable import duration, key_text, local, parse_key
+from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import ROLLUPS, SKETCHES, KeyPart, Window
+from sfm_stream.wire.keys import decode_key, encode_key
 
 KEY = click.option(
     "--key", "keys", multiple=True, help="Only this key: as it is shown, as JSON, or its fields joined by commas."

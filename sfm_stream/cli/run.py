@@ -10,17 +10,17 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sfm_stream.app.ingest_report import IngestReport
-from sfm_stream.app.runner import RunReport, Stop, run_to_end
-from sfm_stream.app.wiring import embedded
 from sfm_stream.cli.output import echo_json
 from sfm_stream.clock import monotonic_s
-from sfm_stream.config import Config, load_config
+from sfm_stream.composition.files import embedded
+from sfm_stream.composition.run_to_end import RunReport, Stop, run_to_end
+from sfm_stream.config.config import Config, load_config
 from sfm_stream.errors import ConflictError, NothingCounted, UnusableRecords
-from sfm_stream.notation import instant, visible
-from sfm_stream.transport.lines import LineInput
-from sfm_stream.transport.signs import sign_of
+from sfm_stream.readable import instant, visible
+from sfm_stream.transport.files.lines import LineInput
+from sfm_stream.transport.files.signs import sign_of
 from sfm_stream.types import Reason
+from sfm_stream.workers.ingest_report import IngestReport
 
 WARN_SHARE = 0.05
 """Of the records read: where more are dropped, a run warns."""

@@ -10,7 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from sfm_stream.errors import SfmStreamError, StorageError
-from sfm_stream.transport.storage import passes
+from sfm_stream.transport.files.storage import passes
 
 
 class ReaderGone(Exception):

@@ -9,8 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sfm_stream.notation import duration
-from sfm_stream.settings import Settings, Table, instant_ms, kind_of
+from sfm_stream.config.tables import Settings, Table, instant_ms, kind_of
+from sfm_stream.readable import duration
 
 
 def toml_lines(settings: Settings) -> Iterator[str]:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfm_stream.app.monitor import Monitor, monitoring
-from sfm_stream.app.runner import Stop
-from sfm_stream.app.service import serve
-from sfm_stream.config import Config, load_config
+from sfm_stream.composition.run_to_end import Stop
+from sfm_stream.config.config import Config, load_config
 from sfm_stream.errors import SfmStreamError
-from sfm_stream.logs import configure
+from sfm_stream.observe.logs import configure
+from sfm_stream.observe.monitor import Monitor, monitoring
+from sfm_stream.workers.loop import serve
 
 if TYPE_CHECKING:
-    from sfm_stream.app.cluster import Service
+    from sfm_stream.composition.kafka import Service
 
 _log = logging.getLogger(__name__)
 _CONFIG = click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
@@ -37,7 +37,7 @@ _OPERATOR = click.option(
 @_OPERATOR
 def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | None) -> None:
     """Count the topic of CONFIG and release each window once. Start as many as there is work for."""
-    from sfm_stream.app.cluster import open_ingest, open_publisher
+    from sfm_stream.composition.kafka import open_ingest, open_publisher
 
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
@@ -52,7 +52,7 @@ def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | No
 @_OPERATOR
 def publish(config: Path, operator: str | None) -> None:
     """Copy committed releases of CONFIG's pipeline from its outbox to its public sketch topic."""
-    from sfm_stream.app.cluster import open_publisher
+    from sfm_stream.composition.kafka import open_publisher
 
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
@@ -64,7 +64,7 @@ def publish(config: Path, operator: str | None) -> None:
 @_OPERATOR
 def rollup(config: Path, operator: str | None) -> None:
     """Merge the released windows of CONFIG's pipeline into hours and days, and publish those."""
-    from sfm_stream.app.cluster import open_rollup
+    from sfm_stream.composition.kafka import open_rollup
 
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator, public=True) as monitor:
@@ -82,7 +82,7 @@ def repartition(config: Path, source: str, partitions: int, operator: str | None
 
     Runs until it is stopped; several may run. Every record keeps its bytes and its time stamp.
     """
-    from sfm_stream.app.cluster import open_repartition
+    from sfm_stream.composition.kafka import open_repartition
 
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:

@@ -21,10 +21,10 @@ from typing import Annotated
 import msgspec
 
 from sfm_stream.errors import ConflictError, FormatError, SfmStreamError, StateError
-from sfm_stream.notation import instant
-from sfm_stream.pipeline.publish import MARKER_KEY
-from sfm_stream.sketch.codec import CloseMarker, Release, decode, payload_digest
+from sfm_stream.pipeline.counting.releases import MARKER_KEY
+from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, SKETCHES, Commit, Record, Step
+from sfm_stream.wire.codec import CloseMarker, Release, decode, payload_digest
 
 VERSION = 1
 

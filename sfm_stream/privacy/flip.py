@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.methods.mechanisms import Kind, symmetric
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.privacy.epsilon import Epsilon, flip_threshold, shared
-from sfm_stream.privacy.mechanisms import Kind, symmetric
 from sfm_stream.sketch.bernoulli import WORD64, Word, draw
 from sfm_stream.sketch.bitmap import RawBitmap
 from sfm_stream.sketch.mechanism import Mechanism
-from sfm_stream.sketch.noisy import NoisyBitmap, NoisyBits
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.noisy_bits import NoisyBitmap, NoisyBits
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import SfmSketch
 
 

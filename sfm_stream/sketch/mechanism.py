@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from sfm_stream.errors import UsageError
-from sfm_stream.sketch.likelihood import Channel
+from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.sketch.sfm import GRID
 
 FAINTEST = 1 << 40
@@ -19,7 +19,7 @@ class Mechanism:
     """Randomized response: Pr(one | cell lit) = lit / 2^64 and Pr(one | cell empty) = empty / 2^64.
 
     0 < empty <= lit < 2^64, else UsageError.
-    The classical one has lit = 2^64 - empty (paper, def. sym-rr). privacy/mechanisms.py makes them from an epsilon.
+    The classical one has lit = 2^64 - empty (paper, def. sym-rr). methods/mechanisms.py makes them from an epsilon.
     """
 
     lit: int

@@ -21,13 +21,13 @@ from support.fake_kafka_broker import FakeCluster
 from support.kafka_topics import KEPT
 from support.patience import patiently, until
 
-from sfm_stream.transport.base import TopicReader, Transport
-from sfm_stream.transport.embedded import EmbeddedTransport, TopicInput
-from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.contract import TopicReader, Transport
+from sfm_stream.transport.files.lines import LineInput
+from sfm_stream.transport.files.sqlite_log import SqliteLog
+from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
-from sfm_stream.transport.lines import LineInput
-from sfm_stream.transport.sqlite import SqliteLog
 from sfm_stream.types import ROLLUPS, SKETCHES, Assigned, InputEnd, Record, Revoked, Step
 
 INPUT = "input"

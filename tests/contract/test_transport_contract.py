@@ -10,8 +10,8 @@ import pytest
 from contract.contract import BACKENDS, Backend, KafkaBackend, assign, poll_until, read_to_end
 
 from sfm_stream.errors import SfmStreamError
-from sfm_stream.transport.base import Transport
-from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.contract import Transport
+from sfm_stream.transport.kafka.kafka_python.client import Connection
 from sfm_stream.types import ROLLUPS, SKETCHES, Commit, InputEnd, Record, Step, StoredRecord
 
 VALUES = [b'{"n": %d}' % n for n in range(40)]

@@ -29,7 +29,7 @@ SETS = {
     "decimal(3,2)": "DECIMAL '1.50', DECIMAL '-2.25'",
     "bigint and null": "BIGINT '1', NULL, BIGINT '3'",
 }
-"""Values in SQL; tests/unit/sketch/test_presto_engine.py has the items that they are here."""
+"""Values in SQL; tests/unit/wire/test_presto_engine.py has the items that they are here."""
 
 
 def bitmaps() -> list[bytes]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from reference.wire_samples import START_MS, marker, release, rollup
 
-from sfm_stream.sketch.codec import WireRecord, encode
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Window
+from sfm_stream.wire.codec import WireRecord, encode
 
 FOLDER = Path(__file__).parent / "wire_v1"
 

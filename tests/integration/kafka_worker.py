@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 from kafka import KafkaProducer
 
-from sfm_stream.app.cluster import open_ingest, open_publisher, open_rollup
-from sfm_stream.app.first_start import names_of
-from sfm_stream.app.runner import Stop
-from sfm_stream.app.service import serve
-from sfm_stream.config import load_config
+from sfm_stream.composition.kafka import open_ingest, open_publisher, open_rollup
+from sfm_stream.composition.kafka_first_start import names_of
+from sfm_stream.composition.run_to_end import Stop
+from sfm_stream.config.config import load_config
 from sfm_stream.types import SKETCHES
+from sfm_stream.workers.loop import serve
 
 CELLS, LAST = 64 * 24, 64
 LISTENS = "listens to signals"

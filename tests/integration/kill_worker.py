@@ -17,10 +17,10 @@ from pathlib import Path
 
 from support.embedded_runs import NoFlips, run_here
 
-from sfm_stream.app import wiring
-from sfm_stream.transport.lines import LineInput
-from sfm_stream.transport.released import ReleasedBorders
-from sfm_stream.transport.sqlite import SqliteLog
+from sfm_stream.composition import files as wiring
+from sfm_stream.transport.files.lines import LineInput
+from sfm_stream.transport.files.released import ReleasedBorders
+from sfm_stream.transport.files.sqlite_log import SqliteLog
 
 
 def die() -> None:

@@ -13,7 +13,7 @@ from support.embedded_runs import MINUTE_MS, START_MS, here, rollups, run_here, 
 
 from sfm_stream.cli import run
 from sfm_stream.cli.toml import _quoted
-from sfm_stream.config import load_config, parse_config
+from sfm_stream.config.config import load_config, parse_config
 from sfm_stream.errors import ConfigError
 
 CLUSTER = """[kafka]

@@ -37,15 +37,15 @@ from support.embedded_runs import (
 from support.patience import PATIENCE_S
 from support.rollup_runs import release
 
-from sfm_stream.asked import LeftOut, newest_rollups
+from sfm_stream.answers.asked import LeftOut, newest_rollups
 from sfm_stream.cli.question import asked_keys
-from sfm_stream.config import load_config
-from sfm_stream.sketch.codec import encode
-from sfm_stream.sketch.estimate import estimate
-from sfm_stream.sketch.keys import encode_key
+from sfm_stream.config.config import load_config
+from sfm_stream.estimation.estimate import estimate
 from sfm_stream.sketch.sfm import GRID
-from sfm_stream.transport.sqlite import SqliteLog
+from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import ROLLUPS, SKETCHES, Record, Step, StoredRecord
+from sfm_stream.wire.codec import encode
+from sfm_stream.wire.keys import encode_key
 
 NUMBERS = dict.fromkeys(
     [
@@ -499,7 +499,7 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(app, out):
 
 HELD = """
 import os, select, signal, sys
-from sfm_stream.transport.sqlite import LogReader
+from sfm_stream.transport.files.sqlite_log import LogReader
 read = LogReader.read
 signalled, woken = os.pipe()
 os.set_blocking(woken, False)

@@ -16,9 +16,9 @@ from support.kafka_serving import Serving, serving
 from support.kafka_topics import make_topic, produce
 from support.patience import PATIENCE_S
 
-from sfm_stream.app import topic_watch
-from sfm_stream.app.cluster import open_repartition
-from sfm_stream.config import load_config
+from sfm_stream.composition.kafka import open_repartition
+from sfm_stream.config.config import load_config
+from sfm_stream.transport.kafka import topic_watch
 
 pytestmark = pytest.mark.kafka
 NEW_EPOCH = "raise pipeline.epoch and set window.start"

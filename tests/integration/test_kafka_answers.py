@@ -10,7 +10,7 @@ from support.embedded_runs import here
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, wait_until, workers
 from support.kafka_topics import make_topic
 
-from sfm_stream.notation import instant
+from sfm_stream.readable import instant
 
 pytestmark = pytest.mark.kafka
 SELECTED = 'epsilon = 4\nkeys = "selected"\nepsilon_selection = 1\ndelta_selection = 1e-9'

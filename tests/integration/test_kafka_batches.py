@@ -11,9 +11,9 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from support.kafka_topics import make_topic, produce, topic_name
 from support.patience import patiently
 
-from sfm_stream.transport.kafka.batches import KafkaBatch
-from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 
 pytestmark = pytest.mark.kafka
 NOW_MS = int(time.time() * 1000)

@@ -29,8 +29,8 @@ from support.kafka_runs import (
 from support.kafka_topics import make_topic, read_all
 from support.patience import PATIENCE_S
 
-from sfm_stream.sketch.codec import Release, RollupRecord, decode
-from sfm_stream.sketch.keys import decode_key
+from sfm_stream.wire.codec import Release, RollupRecord, decode
+from sfm_stream.wire.keys import decode_key
 
 pytestmark = pytest.mark.kafka
 MINUTES = 10

@@ -16,13 +16,13 @@ from support.kafka_runs import Event, Run, cells_of, closed_through, expected_ce
 from support.kafka_serving import Serving, serving
 from support.patience import PATIENCE_S, until
 
-from sfm_stream.app import topic_watch
 from sfm_stream.cli.check import check
 from sfm_stream.errors import StateError
-from sfm_stream.sketch.codec import Release, decode
-from sfm_stream.sketch.keys import decode_key
-from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.transport.kafka.topics import facts
+from sfm_stream.transport.kafka import topic_watch
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.topics import facts
+from sfm_stream.wire.codec import Release, decode
+from sfm_stream.wire.keys import decode_key
 
 pytestmark = pytest.mark.kafka
 SIZE_MS = 1000

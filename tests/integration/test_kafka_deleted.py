@@ -17,8 +17,8 @@ from support.kafka_serving import Serving, serving
 from support.kafka_topics import topic_name
 from support.patience import PATIENCE_S
 
-from sfm_stream.app import topic_watch
-from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.kafka import topic_watch
+from sfm_stream.transport.kafka.kafka_python.client import Connection
 
 pytestmark = pytest.mark.kafka
 

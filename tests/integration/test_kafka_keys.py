@@ -27,10 +27,10 @@ from support.kafka_keys import (
 )
 from support.kafka_runs import Worker, wait_until, workers
 
-from sfm_stream.app.cluster import sample_topic, topic_log
-from sfm_stream.config import load_config
-from sfm_stream.query import range_rows, rollup_rows, window_rows
-from sfm_stream.transport.base import TopicReader
+from sfm_stream.answers.rows import range_rows, rollup_rows, window_rows
+from sfm_stream.composition.kafka import sample_topic, topic_log
+from sfm_stream.config.config import load_config
+from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Reason, Window
 
 pytestmark = pytest.mark.kafka

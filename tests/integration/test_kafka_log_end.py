@@ -21,9 +21,9 @@ from support.kafka_oracle import judge
 from support.kafka_runs import Event, Run, Worker, closed_through, wait_until, workers
 from support.kafka_topics import make_topic, read_all, topic_name
 
-from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.transport.kafka.log_end import Question
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.log_end import Question
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 
 pytestmark = pytest.mark.kafka
 SIZE_MS, PAGES = 5_000, 9
@@ -68,7 +68,7 @@ def settled(ask: Callable[[], Question], done: Callable[[Question], bool]) -> Qu
 
 
 def test_the_leader_tells_the_debugging_replica_what_it_has_appended(kafka_three: Cluster) -> None:
-    """And replicas answer for the leader's epoch only: that is what transport/kafka/log_end.py builds on."""
+    """And replicas answer for the leader's epoch only: that is what transport/kafka/kafka_python/log_end.py builds on."""
     topic = make_topic(kafka_three.bootstrap, topic_name("log-end"))
     with producing(kafka_three.bootstrap) as producer, log_of(kafka_three) as log:
         for _ in range(5):

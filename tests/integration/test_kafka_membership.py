@@ -12,8 +12,8 @@ from support.kafka_topics import make_topic, topic_name
 from support.patience import patiently
 
 from sfm_stream.errors import StateError
-from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
 from sfm_stream.types import Commit, InputEnd, Step
 

@@ -19,10 +19,10 @@ from support.fake_kafka import FakeConnection
 from support.kafka_topics import make_topic, topic_name
 from support.patience import PATIENCE_S, patiently, until
 
-from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.transport.kafka.producer import _dispose, _watched
-from sfm_stream.transport.kafka.rebalance import Rebalance
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.producer import _dispose, _watched
+from sfm_stream.transport.kafka.kafka_python.rebalance import Rebalance
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 
 SCRIPTS, STEPS, PARTITIONS = 24, 14, 2
 Step = tuple[Any, ...]

@@ -23,7 +23,7 @@ from support.kafka_oracle import judge
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
 from support.kafka_topics import produce, read_all
 
-from sfm_stream.sketch.codec import decode
+from sfm_stream.wire.codec import decode
 
 pytestmark = pytest.mark.kafka
 MINUTES = 20

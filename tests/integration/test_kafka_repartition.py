@@ -20,8 +20,8 @@ from support.kafka_topics import make_topic, produce, read_all, topic_name
 from support.patience import PATIENCE_S, patiently
 from unit.pipeline.test_hostile_neighbours import ITEMS
 
-from sfm_stream.app.cluster import open_repartition
-from sfm_stream.config import load_config
+from sfm_stream.composition.kafka import open_repartition
+from sfm_stream.config.config import load_config
 
 pytestmark = pytest.mark.kafka
 MINUTES, SOURCES = 20, 4
@@ -154,7 +154,7 @@ def padded(event: Event) -> bytes:
 def test_a_partition_that_stands_is_waited_for_in_order_within_the_bound(kafka, tmp_path, monkeypatch):
     """An open transaction holds one of three partitions up; the others are not read on, and nothing overtakes it."""
     bound = 1 << 20
-    monkeypatch.setattr("sfm_stream.app.repartition._HELD_BYTES", bound)
+    monkeypatch.setattr("sfm_stream.workers.repartition._HELD_BYTES", bound)
     raw = make_topic(kafka, topic_name("raw"), 3)
     run = Run(kafka, tmp_path)
     copied = topic_name("copied")

@@ -9,9 +9,9 @@ import pytest
 from support.kafka_oracle import judge
 from support.kafka_runs import START_MS, Run, Worker, closed_through, page_views, wait_until, workers
 
-from sfm_stream.pipeline.rollup import Rollup
-from sfm_stream.pipeline.spans import calendar
-from sfm_stream.sketch.codec import RollupRecord, decode
+from sfm_stream.pipeline.rollup.calendar import calendar
+from sfm_stream.pipeline.rollup.rollup import Rollup
+from sfm_stream.wire.codec import RollupRecord, decode
 
 pytestmark = pytest.mark.kafka
 MINUTES = 100

@@ -12,10 +12,10 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from support.kafka_topics import make_topic, produce, read_all, topic_name
 from support.patience import until
 
+from sfm_stream.config.tables import KafkaTable, WindowTable
 from sfm_stream.errors import ConfigError
-from sfm_stream.settings import KafkaTable, WindowTable
-from sfm_stream.transport.kafka.client import MAX_RECORD_BYTES, Connection
-from sfm_stream.transport.kafka.topics import (
+from sfm_stream.transport.kafka.kafka_python.client import MAX_RECORD_BYTES, Connection
+from sfm_stream.transport.kafka.kafka_python.topics import (
     TopicRules,
     create_missing,
     facts,

@@ -16,12 +16,12 @@ from reference import presto_reader as oracle
 from support.patience import PATIENCE_S
 from support.presto_page import BIAS, PAGE, bias_epsilon, blocks, readme_config, require_as_said
 
-from sfm_stream.app.export import COLUMNS
+from sfm_stream.answers.export import COLUMNS
 from sfm_stream.privacy.epsilon import flip_threshold
-from sfm_stream.sketch import presto
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.wire import presto
 
 SHAPE = SketchShape(4096, 24)
 SQL_TYPES = {

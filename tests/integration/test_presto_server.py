@@ -19,10 +19,10 @@ from reference import presto_reader as oracle
 from support.patience import PATIENCE_S
 from support.presto_page import BIAS, ROOT, bias_epsilon, blocks, readme_config, require_as_said
 
-from sfm_stream.sketch import presto
-from sfm_stream.sketch.estimate import estimate
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.estimation.estimate import estimate
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.wire import presto
 
 HOME = os.environ.get("PRESTO_HOME")
 if not HOME:

@@ -27,15 +27,15 @@ from support.embedded_runs import (
 )
 from support.patience import PATIENCE_S
 
-from sfm_stream.app.runner import Stop, run_to_end
-from sfm_stream.app.wiring import embedded
 from sfm_stream.cli.run import say
-from sfm_stream.config import load_config
+from sfm_stream.composition.files import embedded
+from sfm_stream.composition.run_to_end import Stop, run_to_end
+from sfm_stream.config.config import load_config
 from sfm_stream.errors import ConfigError, StateError
-from sfm_stream.sketch.keys import decode_key
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Reason
+from sfm_stream.wire.keys import decode_key
 
 SHAPE = SketchShape(64, 16)
 END = {"end": "end = 2026-01-01T06:00:00Z"}
@@ -152,7 +152,7 @@ def half_done(config, transactions, data=None):
     """Run a process that dies by SIGKILL behind so many transactions."""
     code = (
         "import os, signal, sys\n"
-        "from sfm_stream.transport.sqlite import SqliteLog\n"
+        "from sfm_stream.transport.files.sqlite_log import SqliteLog\n"
         "append, left = SqliteLog.append, [int(sys.argv[2])]\n"
         "def dying(self, worker, step):\n"
         "    done = append(self, worker, step)\n"

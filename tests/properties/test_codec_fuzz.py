@@ -12,10 +12,10 @@ from reference.naive_wire import FIELDS, read
 from reference.wire_samples import START_MS, altered, marker, raw_fields, release, rollup, u64
 
 from sfm_stream.errors import FormatError
-from sfm_stream.sketch.codec import Release, RollupRecord, WireRecord, decode, encode
-from sfm_stream.sketch.keys import decode_key, encode_key
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Window
+from sfm_stream.wire.codec import Release, RollupRecord, WireRecord, decode, encode
+from sfm_stream.wire.keys import decode_key, encode_key
 
 SHAPE = SketchShape(16, 2)
 SAMPLES = {"release": encode(release(SHAPE)), "marker": encode(marker()), "rollup": encode(rollup(SHAPE))}

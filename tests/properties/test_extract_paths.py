@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from reference.memory_batch import MemoryBatch
 from reference.naive_extract import Meaning, Rules, meaning
 
-from sfm_stream.pipeline.event_format import parse_path
-from sfm_stream.pipeline.extract import EventFormat, PythonExtractor
-from sfm_stream.pipeline.json_lines import PlainRows
+from sfm_stream.events.event_format import parse_path
+from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.formats.json_fast import PlainRows
+from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.hashing import hash_items
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, Reason
-from sfm_stream.windows.keys import KeyTable
 
 SHAPE = SketchShape(4096, 24)
 BAND = {"earliest_ms": 1_600_000_000_000, "latest_ms": 1_800_000_000_000}

@@ -16,7 +16,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c as crc32c
 
 from sfm_stream.errors import StateError
-from sfm_stream.transport.kafka.batches import KafkaBatch, OldBatch, _WholeBatches
+from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch, OldBatch, _WholeBatches
 from sfm_stream.transport.kafka.route import Route
 from sfm_stream.types import NO_TIME
 

@@ -22,12 +22,12 @@ from support.kafka_model import STAGE, Schedule, Violation, World
 from support.kafka_model_oracle import judge, require_exactly_once, require_one_payload
 from support.kafka_model_process import STALLS_S, WRITES
 
-from sfm_stream.app import cluster as composition
-from sfm_stream.app.first_start import Names
-from sfm_stream.pipeline.partitioners import Placement
-from sfm_stream.transport.kafka import client, producer
-from sfm_stream.transport.kafka.log_end import Question
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.composition import kafka as composition
+from sfm_stream.composition.kafka_first_start import Names
+from sfm_stream.events.placement import Placement
+from sfm_stream.transport.kafka.kafka_python import client, producer
+from sfm_stream.transport.kafka.kafka_python.log_end import Question
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport
 
 EXAMPLES = int(os.environ.get("SFM_MODEL_EXAMPLES", "1000"))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from reference import presto_reader as oracle
 
 from sfm_stream.errors import FormatError
-from sfm_stream.sketch import presto
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.wire import presto
 
 FEW, MANY = settings(deadline=None, max_examples=200), settings(deadline=None, max_examples=500)
 

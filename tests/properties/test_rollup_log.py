@@ -19,11 +19,11 @@ from support.rollup_runs import (
     release,
 )
 
-from sfm_stream.pipeline import sums
-from sfm_stream.pipeline.spans import calendar
-from sfm_stream.sketch.codec import decode, encode
-from sfm_stream.sketch.keys import encode_key
+from sfm_stream.pipeline.rollup.calendar import calendar
+from sfm_stream.pipeline.rollup.rollup import open_spans as sums
 from sfm_stream.sketch.merge import merge_tally
+from sfm_stream.wire.codec import decode, encode
+from sfm_stream.wire.keys import encode_key
 
 SINCE, UNTIL = at("2025-10-30T12:00"), at("2025-12-10")
 KINDS = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfm_stream.errors import IncompatibleError
 from sfm_stream.sketch.merge import merge, merged_threshold
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from properties.test_extract_paths import BAND, FORMATS, documents, good, objects, rules, scalars, spoiled
 from reference.naive_extract import Refused, meaning, placed_by
 
-from sfm_stream.pipeline.event_format import EventFormat, parse_path
-from sfm_stream.pipeline.event_time import EventTime
-from sfm_stream.pipeline.extract import PythonExtractor
-from sfm_stream.pipeline.strict_json import StrictReader
-from sfm_stream.pipeline.tolerant_scan import TolerantScan
+from sfm_stream.events.event_format import EventFormat, parse_path
+from sfm_stream.events.event_time import EventTime
+from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.formats.json_strict import StrictReader
+from sfm_stream.events.formats.tolerant_scan import TolerantScan
+from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Reason
-from sfm_stream.windows.keys import KeyTable
 
 SHAPE = SketchShape(16, 2)
 TIMED = {name: form for name, form in FORMATS.items() if form.time is not None}

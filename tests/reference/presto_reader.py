@@ -1,4 +1,4 @@
-"""A naive second reader of Presto's sketch bytes and a second copy of its estimator: the oracle for sketch/presto.py.
+"""A naive second reader of Presto's sketch bytes and a second copy of its estimator: the oracle for wire/presto.py.
 
 Pure Python, one bit at a time, written from the format description alone. Imports nothing from sfm_stream.
 """

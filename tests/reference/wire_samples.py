@@ -9,12 +9,12 @@ import msgpack
 import numpy as np
 from reference.naive_wire import FIELDS
 
-from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord
-from sfm_stream.sketch.keys import encode_key
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import KeyValue, Window
+from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord
+from sfm_stream.wire.keys import encode_key
 
 HOUR_MS = 3_600_000
 START_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z

@@ -14,11 +14,11 @@ from reference import pair_oracle as oracle
 from scipy.stats import binom
 
 from sfm_stream.errors import IncompatibleError, UsageError
+from sfm_stream.estimation.estimate import Status, channel_of, estimate
+from sfm_stream.estimation.pair import _Model, estimate_pair
 from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.privacy.flip import flip
-from sfm_stream.sketch.estimate import Status, channel_of, estimate
-from sfm_stream.sketch.pair import _Model, estimate_pair
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 

@@ -11,15 +11,15 @@ from support.published_topics import Topics, closed, rolled, span
 from support.rollup_runs import QUARTER_MS, release
 from support.seeded_coins import SeededCoins
 
-from sfm_stream.pipeline.coverage import Absence
+from sfm_stream.answers.rows import range_rows, rollup_rows
+from sfm_stream.estimation.estimate import Status
+from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.privacy.flip import flip_bits
 from sfm_stream.privacy.selection import select, selection_table
-from sfm_stream.query import range_rows, rollup_rows
-from sfm_stream.sketch.codec import decode_rollup
-from sfm_stream.sketch.estimate import Status
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.wire.codec import decode_rollup
 
 T0 = span(0, 1).start_ms
 SHAPE, K = SketchShape(256, 8), flip_threshold(4)

@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from reference.naive_windows import Row
 
 from sfm_stream.errors import EntropyError
-from sfm_stream.pipeline.counter import WindowCounter
-from sfm_stream.pipeline.plan import CountingPlan, Limits
-from sfm_stream.pipeline.publish import MARKER_KEY
-from sfm_stream.pipeline.state import decode_state
+from sfm_stream.events.key_table import KeyTable
+from sfm_stream.pipeline.counting.counter import WindowCounter
+from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
+from sfm_stream.pipeline.counting.position import decode_state
+from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.selection import selection_table
-from sfm_stream.sketch.codec import CloseMarker, Release, decode
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, Commit, EventColumns, PartitionState, Record, Step
-from sfm_stream.windows.keys import KeyTable
 from sfm_stream.windows.tumbling import FOREVER_MS, Tumbling
+from sfm_stream.wire.codec import CloseMarker, Release, decode
 
 SMALL = SketchShape(16, 2)
 FINGERPRINT = "0123456789abcdef"

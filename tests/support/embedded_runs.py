@@ -14,14 +14,14 @@ import pytest
 from numpy.typing import NDArray
 from support.patience import PATIENCE_S
 
-from sfm_stream.app.runner import RunReport, Stop, run_to_end
-from sfm_stream.app.wiring import embedded
 from sfm_stream.cli.main import main
-from sfm_stream.config import load_config
+from sfm_stream.composition.files import embedded
+from sfm_stream.composition.run_to_end import RunReport, Stop, run_to_end
+from sfm_stream.config.config import load_config
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode
-from sfm_stream.transport.sqlite import SqliteLog
+from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import ROLLUPS, SKETCHES
+from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 START_MS = 1_767_225_600_000

@@ -25,9 +25,9 @@ from support.fake_kafka_broker import FakeCluster, Place, Sent
 from support.fake_kafka_consumer import FakeConsumer
 
 from sfm_stream import clock
-from sfm_stream.transport.kafka import producer
-from sfm_stream.transport.kafka.client import Connection
-from sfm_stream.transport.kafka.log_end import Question
+from sfm_stream.transport.kafka.kafka_python import producer
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.log_end import Question
 
 T = TypeVar("T")
 DELIVERY_S = 60.0

@@ -15,7 +15,7 @@ from typing import Any
 import kafka.errors as kafka_errors
 from support.fake_kafka_groups import Group
 
-from sfm_stream.transport.kafka.batches import OldBatch
+from sfm_stream.transport.kafka.kafka_python.batches import OldBatch
 
 Place = tuple[str, int]
 """Topic and partition."""

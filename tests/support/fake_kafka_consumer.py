@@ -13,8 +13,8 @@ from kafka.coordinator.base import Generation
 from kafka.structs import ConsumerGroupMetadata, MemberState
 from support.fake_kafka_broker import FakeCluster
 
-from sfm_stream.transport.kafka import client
-from sfm_stream.transport.kafka.batches import KafkaBatch
+from sfm_stream.transport.kafka.kafka_python import client
+from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
 
 
 class FakeConsumer:

@@ -19,7 +19,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.partitioner import murmur2 as java_murmur2
 from support.kafka_runs import START_MS, Run, cell, cells_of
 
-from sfm_stream.sketch.codec import CloseMarker, Release, decode
+from sfm_stream.wire.codec import CloseMarker, Release, decode
 
 MODES = ["declared", "selected", "presence_is_public"]
 SIZE_MS, GRACE_MS = 600_000, 30_000

@@ -24,11 +24,11 @@ from support.kafka_model_process import MarkingCoins, Process, held
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, Event
 from support.patience import PATIENCE_S
 
-from sfm_stream.app import cluster as composition
-from sfm_stream.app import first_start
-from sfm_stream.config import Config, parse_config
-from sfm_stream.pipeline.partitioners import murmur2_partition
-from sfm_stream.pipeline.publish import MARKER_KEY
+from sfm_stream.composition import kafka as composition
+from sfm_stream.composition import kafka_first_start as first_start
+from sfm_stream.config.config import Config, parse_config
+from sfm_stream.events.placement import murmur2_partition
+from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.kafka import transport
 from sfm_stream.transport.kafka.topic_changes import Kept
 from sfm_stream.transport.kafka.topic_rules import TopicFacts

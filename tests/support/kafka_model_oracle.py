@@ -10,10 +10,10 @@ import numpy as np
 from support.kafka_model import DECLARED, GRACE_MS, PIPELINE, START_MS, Violation, World
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, expected_cells
 
-from sfm_stream.pipeline.partitioners import murmur2_partition
-from sfm_stream.sketch.codec import CloseMarker, Release
-from sfm_stream.sketch.codec import decode as decode_record
-from sfm_stream.sketch.keys import encode_key
+from sfm_stream.events.placement import murmur2_partition
+from sfm_stream.wire.codec import CloseMarker, Release
+from sfm_stream.wire.codec import decode as decode_record
+from sfm_stream.wire.keys import encode_key
 
 
 @lru_cache(1 << 12)

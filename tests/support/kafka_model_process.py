@@ -13,7 +13,7 @@ import numpy as np
 from support.fake_kafka import FakeConnection
 from support.kafka_runs import BUCKETS, LEVELS
 
-from sfm_stream.app import cluster as composition
+from sfm_stream.composition import kafka as composition
 from sfm_stream.errors import BrokerAway, BrokerError, SfmStreamError
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from support.kafka_runs import MINUTE_MS, START_MS, Run, cells_of, expected_cells
 
-from sfm_stream.sketch.codec import CloseMarker, Release, decode
-from sfm_stream.sketch.keys import decode_key
+from sfm_stream.wire.codec import CloseMarker, Release, decode
+from sfm_stream.wire.keys import decode_key
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from kafka.partitioner import murmur2 as java_murmur2
 from support.kafka_topics import Read, make_topic, produce, read_all
 from support.patience import PATIENCE_S, patiently
 
-from sfm_stream.sketch.codec import CloseMarker, Release, decode
+from sfm_stream.wire.codec import CloseMarker, Release, decode
 
 WORKER = Path(__file__).resolve().parents[1] / "integration" / "kafka_worker.py"
 BUCKETS, LEVELS = 64, 24

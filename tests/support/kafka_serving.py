@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from support.kafka_runs import wait_until
 from support.patience import PATIENCE_S
 
-from sfm_stream.app.cluster import Service, open_ingest, open_publisher, open_rollup
-from sfm_stream.app.service import serve
-from sfm_stream.config import load_config
+from sfm_stream.composition.kafka import Service, open_ingest, open_publisher, open_rollup
+from sfm_stream.config.config import load_config
+from sfm_stream.workers.loop import serve
 
 
 class NoCoins:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from support.counting_runs import releases_of
 
-from sfm_stream.pipeline.publish import MARKER_KEY
-from sfm_stream.sketch.codec import decode
+from sfm_stream.pipeline.counting.releases import MARKER_KEY
+from sfm_stream.wire.codec import decode
 
 
 def assert_one_draw(log):

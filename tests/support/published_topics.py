@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from support.rollup_runs import QUARTER_MS, Run, at, marker, release
 
-from sfm_stream.pipeline.spans import calendar
+from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.privacy.epsilon import flip_threshold
-from sfm_stream.sketch.codec import decode
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import ROLLUPS, SKETCHES, StoredRecord, Window
+from sfm_stream.wire.codec import decode
 
 T0 = at("2026-01-01")
 K1, K4 = flip_threshold(1), flip_threshold(4)

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from sfm_stream.pipeline.rollup import Rollup
-from sfm_stream.pipeline.spans import Calendar
-from sfm_stream.sketch.codec import CloseMarker, Release, RollupRecord, decode, encode
-from sfm_stream.sketch.estimate import Estimate, Status
-from sfm_stream.sketch.keys import encode_key
+from sfm_stream.estimation.estimate import Estimate, Status
+from sfm_stream.pipeline.rollup.calendar import Calendar
+from sfm_stream.pipeline.rollup.rollup import Rollup
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import ROLLUPS, Commit, KeyValue, Step, Window
+from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode, encode
+from sfm_stream.wire.keys import encode_key
 
 MINUTE_MS, QUARTER_MS, HOUR_MS = 60_000, 900_000, 3_600_000
 DAY_MS = 24 * HOUR_MS

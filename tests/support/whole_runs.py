@@ -8,8 +8,8 @@ from dataclasses import replace
 from reference.naive_windows import Row
 from support.counting_runs import PRESENCE, Log, columns_of, drain, first_state, plan_of, state_in, table_of
 
-from sfm_stream.pipeline.plan import CountingPlan
-from sfm_stream.pipeline.whole import WholeCounter
+from sfm_stream.pipeline.counting.plan import CountingPlan
+from sfm_stream.pipeline.counting.whole import WholeCounter
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.key_rules import KeyRule
 from sfm_stream.types import PartitionState

@@ -11,9 +11,9 @@ import yaml
 from click.testing import CliRunner
 
 from sfm_stream.cli.main import cli
-from sfm_stream.config import load_config
+from sfm_stream.config.config import load_config
 from sfm_stream.errors import ConfigError
-from sfm_stream.metrics import DEFINITIONS
+from sfm_stream.observe.metrics import DEFINITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

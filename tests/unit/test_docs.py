@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from sfm_stream import errors
-from sfm_stream.settings import Settings
+from sfm_stream.config.tables import Settings
 from sfm_stream.types import Reason
 
 TABLES = {

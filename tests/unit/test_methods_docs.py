@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sfm_stream.estimation.estimate import channel_of
+from sfm_stream.estimation.one_sketch import standard_errors
+from sfm_stream.estimation.pair import _Model
 from sfm_stream.privacy.epsilon import flip_threshold
-from sfm_stream.sketch.estimate import channel_of
-from sfm_stream.sketch.likelihood import standard_errors
-from sfm_stream.sketch.pair import _Model
 from sfm_stream.sketch.shape import SketchShape
 
 PAGE = (Path(__file__).parents[2] / "docs/methods.md").read_text("utf-8")

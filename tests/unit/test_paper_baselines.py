@@ -15,9 +15,9 @@ from benchmarks.paper.baselines import fm85, hll
 from benchmarks.paper.baselines.pagh_stausholm import READINGS, RELATIVE, intersect
 from benchmarks.paper.cells import LEVELS, SeededCoins
 from benchmarks.paper.items import addresses_of_csv, distinct_integers, synthetic_addresses
+from sfm_stream.methods.mechanisms import pagh_stausholm, xor
 from sfm_stream.privacy.flip import privatize
-from sfm_stream.privacy.mechanisms import pagh_stausholm, xor
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
 
 SMALL = SketchShape(64, 10)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.errors import BrokerAway
-from sfm_stream.transport.kafka.log_end import Question
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.log_end import Question
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.types import NO_TIME, InputEnd
 
 _log = logging.getLogger(__name__)

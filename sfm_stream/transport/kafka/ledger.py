@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sfm_stream.errors import BrokerAway, StateError
-from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.types import Commit
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kafka import KafkaConsumer
 
 from sfm_stream.errors import StateError
-from sfm_stream.transport.kafka.batches import KafkaBatch
+from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
 from sfm_stream.transport.kafka.topic_changes import OTHER_CLOCK, TIMESTAMP_TYPES, Kept, made_anew, repartitioned
 from sfm_stream.transport.kafka.topic_rules import TopicFacts
 

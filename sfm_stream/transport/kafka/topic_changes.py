@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sfm_stream.notation import duration
+from sfm_stream.readable import duration
 from sfm_stream.transport.kafka.topic_rules import (
     ClusterNeeds,
     Purpose,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sfm_stream.transport.kafka.client import MAX_RECORD_BYTES
+from sfm_stream.transport.kafka.kafka_python.client import MAX_RECORD_BYTES
 
 MAX_BATCH_BYTES = MAX_RECORD_BYTES + 4096
 """The largest record in a batch of its own."""

@@ -20,14 +20,14 @@ from kafka.structs import MemberState, OffsetAndMetadata
 
 from sfm_stream.clock import now_ms
 from sfm_stream.errors import BrokerAway, StateError, UsageError
-from sfm_stream.transport.base import InputEvent
-from sfm_stream.transport.kafka.client import Connection
+from sfm_stream.transport.contract import InputEvent
 from sfm_stream.transport.kafka.idle_ends import IdleEnds
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.producer import Transactions, UnknownOutcome
+from sfm_stream.transport.kafka.kafka_python.rebalance import Rebalance
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
-from sfm_stream.transport.kafka.producer import Transactions, UnknownOutcome
-from sfm_stream.transport.kafka.rebalance import Rebalance
 from sfm_stream.transport.kafka.route import Route
-from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.types import Assigned, Record, Revoked, Step
 
 _log = logging.getLogger(__name__)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, Run, at, bits_of, cheap_estimate, marker, release
 
 from sfm_stream.errors import ConflictError, StateError
-from sfm_stream.pipeline import sums
+from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.outbox import OutboxCopy
-from sfm_stream.pipeline.publish import MARKER_KEY
-from sfm_stream.pipeline.spans import calendar
-from sfm_stream.sketch.codec import CloseMarker, decode, decode_release
-from sfm_stream.sketch.keys import encode_key
+from sfm_stream.pipeline.rollup.calendar import calendar
+from sfm_stream.pipeline.rollup.rollup import open_spans as sums
 from sfm_stream.types import SKETCHES, Commit, Record
+from sfm_stream.wire.codec import CloseMarker, decode, decode_release
+from sfm_stream.wire.keys import encode_key
 
 T0 = at("2026-01-01")
 A, B = encode_key("a"), encode_key("b")

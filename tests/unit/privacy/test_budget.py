@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from support.counting_runs import PRESENCE, declared
 
-from sfm_stream.config import parse_config
+from sfm_stream.config.config import parse_config
 from sfm_stream.errors import BudgetError, ConfigError
 from sfm_stream.privacy.budget import Budget, require_within
 from sfm_stream.privacy.key_rules import SelectedKeys

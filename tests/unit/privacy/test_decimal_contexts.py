@@ -28,11 +28,11 @@ from pathlib import Path
 
 import pytest
 
-from sfm_stream.config import parse_config
+from sfm_stream.config.config import parse_config
 from sfm_stream.errors import SfmStreamError
+from sfm_stream.methods.mechanisms import pagh_stausholm, xor
 from sfm_stream.privacy.budget import Budget, require_within
 from sfm_stream.privacy.epsilon import MIN_EPSILON, epsilon_of, flip_threshold, parse_epsilon, plain, shared
-from sfm_stream.privacy.mechanisms import pagh_stausholm, xor
 from sfm_stream.privacy.selection import MIN_DELTA, parse_delta, selection_table
 from sfm_stream.privacy.statement import statement
 

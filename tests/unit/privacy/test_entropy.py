@@ -22,9 +22,9 @@ from support.counting_runs import (
 )
 
 from sfm_stream.errors import EntropyError
-from sfm_stream.pipeline.counter import WindowCounter
+from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.privacy.coins import SYSTEM_COINS
-from sfm_stream.sketch.keys import encode_key
+from sfm_stream.wire.keys import encode_key
 
 MODES = {"declared": declared("a", "b", "c"), "selected": SELECTED, "presence_is_public": PRESENCE}
 ROWS = [

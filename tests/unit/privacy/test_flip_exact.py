@@ -26,7 +26,7 @@ from sfm_stream.privacy.coins import SYSTEM_COINS, SystemCoins
 from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, epsilon_of, flip_threshold, parse_epsilon
 from sfm_stream.privacy.flip import flip, flip_bits
 from sfm_stream.sketch.bernoulli import Word
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.sketch.shape import SketchShape
 

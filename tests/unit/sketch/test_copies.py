@@ -10,14 +10,14 @@ import pytest
 
 from sfm_stream import PcsaSketch, SfmSketch, SketchShape, estimate, estimate_pair, flip
 from sfm_stream.errors import UsageError
-from sfm_stream.privacy.mechanisms import pagh_stausholm, symmetric, xor
-from sfm_stream.sketch import presto
+from sfm_stream.methods.logic import bit_and, bit_or, bit_xor, or_by_xor
+from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.merge import merge, merge_tallies
-from sfm_stream.sketch.noisy import NoisyBits
-from sfm_stream.sketch.operations import bit_and, bit_or, bit_xor, or_by_xor
+from sfm_stream.sketch.noisy_bits import NoisyBits
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.sketch.tally import Tally
+from sfm_stream.wire import presto
 
 SHAPE = SketchShape(256, 16)
 MONDAY, TUESDAY = (flip(PcsaSketch(SHAPE).add(range(day, day + 500)), epsilon=1) for day in (0, 250))

@@ -26,7 +26,7 @@ from sfm_stream.sketch.hashing import (
     hash_items,
     keyed_blake2b,
 )
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "presto.json").read_text())

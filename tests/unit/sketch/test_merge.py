@@ -14,7 +14,7 @@ from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.hashing import keyed_blake2b
 from sfm_stream.sketch.merge import merge, merge_tallies, merge_tally, merged_threshold, one_probability
-from sfm_stream.sketch.pcsa import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally

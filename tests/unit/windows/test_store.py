@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from reference.naive_windows import naive_cells
 
+from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.windows import store as store_module
-from sfm_stream.windows.keys import KeyTable
 from sfm_stream.windows.store import OpenWindow, WindowStore
 
 SMALL, MIDDLE, LARGE = SketchShape(16, 2), SketchShape(64, 8), SketchShape(4096, 24)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from reference.naive_windows import Row, Rules, naive_count, naive_judge
 from support.counting_runs import PRESENCE, Same, batches_of, columns_of, contents, covered, plan_of, run
 
-from sfm_stream.sketch.keys import encode_key
+from sfm_stream.events.key_table import KeyTable
 from sfm_stream.types import NO_TIME, EventColumns, Reason
-from sfm_stream.windows.keys import KeyTable
 from sfm_stream.windows.tumbling import FOREVER_MS, Tumbling
+from sfm_stream.wire.keys import encode_key
 
 WINDOWS = Tumbling(size_ms=10, grace_ms=5, max_future_skew_ms=3, start_ms=100, end_ms=200)
 OK, LATE, FUTURE, BEFORE, AFTER = Reason.OK, Reason.LATE, Reason.FUTURE, Reason.BEFORE_START, Reason.AFTER_EPOCH

@@ -1,0 +1,161 @@
+"""Tables of rows in files: CSV with what Python has, Parquet with pyarrow. A file gets its name once it is whole."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import csv
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
+
+from sfm_stream.errors import UsageError
+from sfm_stream.readable import instant
+
+Kind: TypeAlias = Literal["text", "int32", "int64", "float64", "bool", "time", "bytes"]
+"""Of a column. A time is given in milliseconds since 1970 UTC."""
+TableRow: TypeAlias = dict[str, str | int | float | bool | bytes | None]
+"""Column to value; None: there is none."""
+
+GROUP_BYTES, GROUP_ROWS = 32 << 20, 1 << 16
+"""A row group is written at either of them: as much as is held in memory."""
+
+
+class Table(Protocol):
+    """A table that is being written, in order, to a sink of bytes that stays open."""
+
+    def add(self, row: TableRow) -> None: ...
+    def close(self) -> None:
+        """Write what is still held. The sink stays open."""
+        ...
+
+
+class CsvTable:
+    """Comma-separated UTF-8 with a header and line feeds; no value is an empty field.
+
+    Times are ISO 8601 in UTC, bytes base64, truth true or false, numbers as short as they read back exactly.
+    """
+
+    def __init__(self, sink: BinaryIO, columns: Mapping[str, Kind]) -> None:
+        self._columns = columns
+        self._writer = csv.writer(_Utf8(sink), lineterminator="\n")
+        self._writer.writerow(columns)
+
+    def add(self, row: TableRow) -> None:
+        self._writer.writerow([_text(row[name], kind) for name, kind in self._columns.items()])
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class ParquetTable:
+    """Parquet as old engines read it too: timestamps of INT64 milliseconds, zstd, row groups of bounded size.
+
+    Raises UsageError naming the remedy where pyarrow is not installed.
+    """
+
+    def __init__(self, sink: BinaryIO, columns: Mapping[str, Kind]) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise UsageError(
+                "writing Parquet needs pyarrow, which is not installed: pip install 'sfm-stream[parquet]', or give "
+                "--out a name that ends in .csv"
+            ) from None
+        types = {"text": "string", "int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool"}
+        named = {kind: pyarrow.type_for_alias(alias) for kind, alias in types.items()}
+        named |= {"time": pyarrow.timestamp("ms", tz="UTC"), "bytes": pyarrow.binary()}
+        self._pyarrow, self._columns = pyarrow, columns
+        self._schema = pyarrow.schema([(name, named[kind]) for name, kind in columns.items()])
+        # A dictionary or a smallest and largest value of sketches would only be copies of them.
+        plain = [name for name, kind in columns.items() if kind != "bytes"]
+        self._writer = pyarrow.parquet.ParquetWriter(
+            sink, self._schema, compression="zstd", use_dictionary=plain, write_statistics=plain
+        )
+        self._held: dict[str, list[Any]] = {name: [] for name in columns}
+        self._rows = self._bytes = 0
+
+    def add(self, row: TableRow) -> None:
+        for name, values in self._held.items():
+            value = row[name]
+            values.append(value)
+            self._bytes += len(value) if isinstance(value, bytes | str) else 8
+        self._rows += 1
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        arrays = [self._pyarrow.array(self._held[field.name], field.type) for field in self._schema]
+        self._writer.write_table(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
+        self._held = {name: [] for name in self._columns}
+        self._rows = self._bytes = 0
+
+
+class _Utf8:
+    """Takes text, passes on bytes."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+
+    def write(self, text: str) -> int:
+        return self._sink.write(text.encode())
+
+
+def _text(value: str | int | float | bool | bytes | None, kind: Kind) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return instant(int(value)) if kind == "time" else str(value)
+
+
+@contextmanager
+def new_file(path: Path, replace: bool) -> Iterator[BinaryIO]:
+    """A file to write to that gets its name, whole and on disk, when the block ends; where it fails nothing is left.
+
+    Until then it is .NAME.part beside it, which Hive and Presto pass over in the folder of a table. What a killed
+    process left there is written over. Raises UsageError where the name is taken and replace is False, or another
+    process is writing it; OSError.
+    """
+    _require_free(path, replace)
+    part = path.with_name(f".{path.name}.part")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb") as sink:
+        _lock(sink, part)
+        try:
+            sink.truncate()
+            yield sink
+            sink.flush()
+            os.fsync(sink.fileno())
+            _require_free(path, replace)
+            os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(part)
+            raise
+
+
+def _lock(sink: BinaryIO, part: Path) -> None:
+    """Hold the file against other processes. One that has just been renamed is no longer ours to write to."""
+    try:
+        fcntl.flock(sink, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_there = os.path.samestat(os.fstat(sink.fileno()), os.stat(part))
+    except (BlockingIOError, FileNotFoundError):
+        is_there = False
+    if not is_there:
+        raise UsageError(f"{part}: another export is writing it")
+
+
+def _require_free(path: Path, replace: bool) -> None:
+    if not replace and os.path.lexists(path):
+        raise UsageError(f"{path} is there already: give another name, or --force to replace it")

@@ -1,0 +1,249 @@
+"""The composition root on a cluster: configuration, transports, workers, clock and coins put together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sfm_stream.clock import monotonic_s, now_ms
+from sfm_stream.composition.kafka_first_start import Names, first_start, names_of, other_epochs
+from sfm_stream.composition.kafka_topics import prepare, watched
+from sfm_stream.composition.sample import Sample, sample
+from sfm_stream.config.config import Config
+from sfm_stream.errors import ConfigError
+from sfm_stream.events.placement import PARTITIONERS, Placement
+from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
+from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
+from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.topics import (
+    create_plain,
+    facts,
+)
+from sfm_stream.transport.kafka.route import Route, is_foreign
+from sfm_stream.transport.kafka.topic_changes import (
+    TIMESTAMP_TYPES,
+    changes,
+    kept_copy,
+    kept_letters,
+)
+from sfm_stream.transport.kafka.topic_watch import TopicWatch
+from sfm_stream.transport.kafka.transport import KafkaTransport
+from sfm_stream.types import DEAD_LETTERS, ROLLUPS, SKETCHES, RecordBatch
+from sfm_stream.wire.codec import RollupRecord
+from sfm_stream.workers.ingest import IngestWorker, require_epoch_start
+from sfm_stream.workers.metered import MeteredTransport
+from sfm_stream.workers.outbox import PublishWorker
+from sfm_stream.workers.repartition import TARGET, Repartition
+from sfm_stream.workers.rollup import RollupWorker
+
+_log = logging.getLogger(__name__)
+_EXPIRE_EVERY_S = 10.0
+_KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
+"""What a copied topic takes over from its source: else old or large records would be deleted or refused."""
+
+
+@dataclass(slots=True)
+class Service:
+    """A worker with its transport, as `serve` runs it. link: gives a meaning to whatever the client raises in it."""
+
+    name: str
+    worker: IngestWorker | PublishWorker | RollupWorker | Repartition
+    transport: KafkaTransport
+    log: TopicLog
+    meter: MeteredTransport
+    watch: TopicWatch
+    link: Connection
+
+    @property
+    def joined(self) -> bool:
+        """Whether this worker is a member of its consumer group, with or without partitions."""
+        return self.transport.joined
+
+    def look(self) -> None:
+        """Raises StateError where a topic is not as it was at the start. Waits for nothing."""
+        self.watch.tick()
+
+    def tick(self, stopping: Callable[[], bool]) -> None:
+        with self.watch.explaining(), self.link.speaking():
+            self._turn(stopping)
+
+    def _turn(self, stopping: Callable[[], bool]) -> None:
+        self.worker.tick(stopping)
+
+    def checkpoint(self) -> None:
+        with self.watch.explaining(), self.link.speaking():
+            self.worker.checkpoint()
+
+    def restart(self) -> None:
+        """After a BrokerAway: nothing that was in hand is kept."""
+        with self.link.speaking():
+            self.transport.restart()
+
+    def close(self) -> None:
+        with self.link.speaking():
+            self.transport.close()
+            self.log.close()
+
+
+@dataclass(slots=True)
+class RollupService(Service):
+    """Also publishes, as they stand, spans that are late to become final."""
+
+    deadline_ms: int = 0
+    expire_at: float = 0.0
+
+    def _turn(self, stopping: Callable[[], bool]) -> None:
+        self.worker.tick(stopping)
+        if isinstance(self.worker, RollupWorker) and monotonic_s() >= self.expire_at:
+            self.worker.expire(now_ms() - self.deadline_ms, stopping)
+            self.expire_at = monotonic_s() + _EXPIRE_EVERY_S
+
+
+def connection(config: Config) -> Connection:
+    kafka = config.kafka
+    return Connection(tuple(kafka.bootstrap), config.security, kafka.session_timeout, kafka.transaction_timeout)
+
+
+@contextmanager
+def topic_log(config: Config) -> Iterator[TopicLog]:
+    """A reader of the pipeline's topics, open for this block."""
+    names = names_of(config)
+    log = TopicLog(connection(config), {SKETCHES: names.sketches, ROLLUPS: names.rollups})
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def sample_topic(config: Config, records: int) -> Sample:
+    """What an ingest worker would make of about so many of the last records of the input, over all partitions."""
+    with topic_log(config) as log:
+        count = log.partitions(config.kafka.topic)
+        return sample(config, _last_batches(config, log, count, records), records, _placement(config, lambda: count))
+
+
+def _last_batches(config: Config, log: TopicLog, count: int, records: int) -> Iterator[RecordBatch]:
+    topic, partitions = config.kafka.topic, range(count)
+    starts, ends = log.starts(topic, partitions), log.ends(topic, partitions, stable=True)
+    share = -(-records // max(1, count))
+    for partition in partitions:
+        start = max(starts[partition], ends[partition] - share)
+        yield from _judged(config, log.batches(topic, partition, start, ends[partition]))
+
+
+def _judged(config: Config, batches: Iterable[KafkaBatch]) -> Iterator[KafkaBatch]:
+    """These batches of one partition; a warning at their end, where a worker would refuse some."""
+    refused = 0
+    for batch in batches:
+        refused += is_foreign(batch, config.kafka.timestamps)
+        yield batch
+    if refused:
+        _log.warning(
+            "topic %s, partition %d: another clock than kafka.timestamps (%s) stamped %d of the last batches; a worker "
+            "that reads them ends, a first start begins behind them",
+            config.kafka.topic,
+            batch.partition,
+            config.kafka.timestamps,
+            refused,
+        )
+
+
+def _placement(config: Config, partitions: Callable[[], int]) -> Callable[[int], Placement]:
+    """Of a partition of the input, which keys its producers put there."""
+    partitioner = PARTITIONERS[config.kafka.partitioner]
+    return lambda partition: Placement(partitioner, partition, partitions())
+
+
+def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
+    """The ingest worker. begin: this may be the first start of the epoch. Raises as `prepare` and `first_start`."""
+    names, link = names_of(config), connection(config)
+    kept = prepare(config, link, create=begin)
+    source = f"{names.source}/{kept[names.source].facts.topic_id}"
+    log = TopicLog(link)
+    if begin:
+        first_start(config, link, log, source)
+    group, worker = names.ingest_group(names.epoch), names.ingest_worker(names.epoch)
+    topics = {SKETCHES: names.outbox}
+    if config.kafka.dead_letters:
+        topics[DEAD_LETTERS] = names.dead_letters
+        create_plain(link, names.dead_letters, log.partitions(names.source), config.kafka.replication, {})
+        kept[names.dead_letters] = kept_letters(facts(link, [names.dead_letters])[names.dead_letters])
+    timestamps = config.kafka.timestamps
+    route = Route(names.source, group, worker, names.ledger, topics, kept[names.source], timestamps)
+    transport = KafkaTransport(link, route, log)
+    meter = MeteredTransport(transport, "ingest")
+    ingest = IngestWorker(
+        config,
+        meter,
+        source,
+        first_latest_ms=None,
+        epoch_end=lambda partition: require_epoch_start(
+            config, other_epochs(transport.entries(partition), names.epoch)
+        ),
+        coins=coins,
+        placement=_placement(config, lambda: transport.partitions),
+        dead_letters=config.kafka.dead_letters,
+    )
+    return Service("ingest", ingest, transport, log, meter, watched(config, link, kept), link)
+
+
+def open_publisher(config: Config) -> Service:
+    """The publisher: outbox to sketch topic."""
+    names, link = names_of(config), connection(config)
+    kept = prepare(config, link, create=False)
+    log = TopicLog(link)
+    topics = {SKETCHES: names.sketches}
+    route = Route(names.outbox, names.publish_group, "publish", names.ledger, topics, kept[names.outbox])
+    transport = KafkaTransport(link, route, log)
+    slot_ms, window = config.kafka.release_slot, config.settings.window
+    hold_ms = window.grace_ms + window.clock_margin + slot_ms if slot_ms else None
+    limit = config.settings.limits.max_transaction_bytes
+    meter = MeteredTransport(transport, "publish")
+    worker = PublishWorker(names.pipeline, meter, limit, hold_ms)
+    return Service("publish", worker, transport, log, meter, watched(config, link, kept), link)
+
+
+def open_repartition(config: Config, source: str, partitions: int) -> Service:
+    """The worker that copies `source` into the input topic of the pipeline, which it makes, where it is missing.
+
+    partitions: of the new topic. Raises ConfigError where either topic is not as it should be.
+    """
+    kafka, link, own = config.kafka, connection(config), f"{config.settings.pipeline.id}.repartition"
+    found = facts(link, [source])
+    if source not in found:
+        raise ConfigError(f"--from: there is no topic {source}")
+    if source == kafka.topic:
+        raise ConfigError("--from: the same topic as kafka.topic, which the copy goes to")
+    taken = {name: found[source].configs[name] for name in _KEPT if name in found[source].configs}
+    kind = {"message.timestamp.type": TIMESTAMP_TYPES[kafka.timestamps]}
+    create_plain(link, kafka.topic, partitions, kafka.replication, taken | kind)
+    create_plain(link, own, found[source].partitions, kafka.replication, {"cleanup.policy": "compact"})
+    kept = kept_copy(*(facts(link, [name])[name] for name in (source, kafka.topic, own)))
+    log = TopicLog(link)
+    route = Route(source, own, "repartition", own, {TARGET: kafka.topic}, kept[source])
+    transport = KafkaTransport(link, route, log)
+    meter = MeteredTransport(transport, "repartition")
+    worker = Repartition(config, meter, kept[kafka.topic].facts.partitions)
+    watch = TopicWatch(lambda: changes(kept.values(), facts(link, kept)))
+    return Service("repartition", worker, transport, log, meter, watch, link)
+
+
+def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None = None) -> Service:
+    """The roll-up worker: sketch topic to roll-up topic. observer: called with each record once it is published."""
+    names, link = names_of(config), connection(config)
+    kept = prepare(config, link, create=False)
+    log = TopicLog(link, {ROLLUPS: names.rollups})
+    topics = {ROLLUPS: names.rollups}
+    route = Route(names.sketches, names.rollup_group, "rollup", names.ledger, topics, kept[names.sketches])
+    transport = KafkaTransport(link, route, log)
+    limit = config.settings.limits.max_transaction_bytes
+    meter = MeteredTransport(transport, "rollup")
+    worker = RollupWorker(names.pipeline, config.calendar, meter, log, limit, observer)
+    watch = watched(config, link, kept)
+    return RollupService("rollup", worker, transport, log, meter, watch, link, config.settings.rollup.deadline)
+
+
+__all__ = ["Names", "Service", "connection", "open_ingest", "open_publisher", "open_rollup", "topic_log"]

@@ -1,0 +1,117 @@
+"""Look at some records of an input without counting them: the first of a file, the last of a topic."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sfm_stream.clock import now_ms
+from sfm_stream.config.config import Config
+from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.key_table import KeyTable
+from sfm_stream.events.placement import Placement
+from sfm_stream.privacy.coins import SYSTEM_COINS
+from sfm_stream.privacy.key_rules import DeclaredKeys
+from sfm_stream.transport.files.lines import LineInput
+from sfm_stream.types import NO_TIME, EventColumns, InputEnd, Reason, RecordBatch
+from sfm_stream.wire.keys import encode_key
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """What extraction makes of one record; key and cell are digests under a key that nobody keeps."""
+
+    partition: int
+    offset: int
+    event_ms: int | None
+    key: str | None
+    cell: str | None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """late: records that would be dropped as late, where they are counted in order of time."""
+
+    rows: tuple[SampleRow, ...]
+    reasons: Counter[Reason]
+    late: int = 0
+
+
+def sample(
+    config: Config, batches: Iterator[RecordBatch], records: int, placement: Callable[[int], Placement] | None = None
+) -> Sample:
+    """What extraction makes of up to `records` records. placement: as in IngestWorker."""
+    settings = config.settings
+    latest = settings.event.latest or now_ms() + settings.window.max_future_skew
+    keys = KeyTable(config.keys.effective if isinstance(config.keys, DeclaredKeys) else None)
+    extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
+    secret = SYSTEM_COINS.digits(32).tobytes()
+    placements: dict[int, Placement] = {}
+    rows: list[SampleRow] = []
+    late = _Late(config)
+    for batch in batches:
+        columns = extractor.columns([batch])
+        if placement is not None:
+            if batch.partition not in placements:
+                placements[batch.partition] = placement(batch.partition)
+            columns = placements[batch.partition].judged(columns, keys)
+        late.add(columns, records - len(rows))
+        for offset, event, key_id, cell, reason in zip(
+            columns.offsets.tolist(),
+            columns.event_ms.tolist(),
+            columns.key_ids.tolist(),
+            columns.cells.tolist(),
+            columns.reasons.tolist(),
+            strict=True,
+        ):
+            counted = reason == Reason.OK
+            rows.append(
+                SampleRow(
+                    batch.partition,
+                    offset,
+                    None if event == NO_TIME else event,
+                    _digest(encode_key(keys[key_id]), secret) if counted else None,
+                    _digest(cell.to_bytes(4, "big"), secret) if counted else None,
+                    Reason(reason),
+                )
+            )
+        if len(rows) >= records:
+            break
+    shown = tuple(rows[:records])
+    return Sample(shown, Counter(row.reason for row in shown), late.count)
+
+
+class _Late:
+    """How many records come too late for their window, in the order in which they are read."""
+
+    def __init__(self, config: Config) -> None:
+        self._windows = None if config.whole else config.plan(1, config.settings.window.start or 0).windows
+        self._clocks: dict[int, int] = {}
+        self.count = 0
+
+    def add(self, columns: EventColumns, rows: int) -> None:
+        """The first so many rows of these columns."""
+        if self._windows is None or not len(columns.offsets):
+            return
+        clocks = self._windows.clocks(columns, self._clocks.get(columns.partition, NO_TIME))
+        reasons, _ = self._windows.judge(columns, clocks, 0)
+        self.count += int((reasons[:rows] == Reason.LATE).sum())
+        self._clocks[columns.partition] = int(clocks[-1])
+
+
+def file_batches(config: Config) -> Iterator[RecordBatch]:
+    """The input of a pipeline on files, from its beginning. Opens the input only; commits nothing."""
+    lines = LineInput(config.input_path, complete=True)
+    try:
+        while not isinstance(batch := lines.read(0), InputEnd):
+            if batch is not None:
+                yield batch
+    finally:
+        lines.close()
+
+
+def _digest(data: bytes, secret: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=5, key=secret).hexdigest()

@@ -1,0 +1,233 @@
+"""From a TOML file to a plan that may run. Validated as a whole before anything is opened or connected.
+
+Every problem carries the path of its setting. Relative paths in the file are relative to the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from sfm_stream.config.rules import STDIN, Check, event_format
+from sfm_stream.config.tables import InputTable, KafkaTable, OutputTable, Settings
+from sfm_stream.errors import ConfigError, UsageError
+from sfm_stream.events.event_format import MAX_TIME_MS, EventFormat
+from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
+from sfm_stream.pipeline.rollup.calendar import Calendar
+from sfm_stream.pipeline.rollup.coverage import Absence
+from sfm_stream.privacy.budget import Budget
+from sfm_stream.privacy.epsilon import plain
+from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
+from sfm_stream.sketch.hashing import ItemHash
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.windows.tumbling import FOREVER_MS, Tumbling
+from sfm_stream.windows.whole import Whole
+
+__all__ = ["STDIN", "Config", "load_config", "parse_config"]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A validated configuration. `settings` is the file as written; the rest follows from it."""
+
+    settings: Settings
+    folder: Path
+    shape: SketchShape
+    item_hash: ItemHash
+    keys: KeyRule
+    k: int
+    calendar: Calendar
+    budget: Budget
+    security: Mapping[str, Any] = field(repr=False)
+    """Keyword arguments for the client of a cluster, secrets among them."""
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit: neighbours lack an item's records, or hold them blanked in place.
+
+        Removed where no time that is part of a record decides about others: the log gives the arrival times, or an
+        input is counted whole between two configured borders.
+        """
+        window = self.settings.window
+        fixed = self.whole and window.start is not None and window.end is not None
+        return "removed" if self._log_gives_arrivals or fixed else "blanked"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the input is counted whole, in any order, and released at its end."""
+        source = self.settings.input
+        return source is not None and (source.order or ("any" if source.complete else "time")) == "any"
+
+    @property
+    def clock_margin_ms(self) -> int | None:
+        """How far arrival times may step back; None where the log does not give them."""
+        return self.settings.window.clock_margin if self._log_gives_arrivals else None
+
+    @property
+    def _log_gives_arrivals(self) -> bool:
+        kafka = self.settings.kafka
+        return kafka is not None and kafka.timestamps == "log_append_time"
+
+    def in_order_of_time(self) -> Config:
+        """This configuration with input.order = "time"."""
+        source = self.files[0].model_copy(update={"order": "time"})
+        return replace(self, settings=self.settings.model_copy(update={"input": source}))
+
+    @property
+    def absence(self) -> Absence:
+        """What it says that a key has no release in a window. Known of this epoch only."""
+        return Absence(self.settings.pipeline.epoch if isinstance(self.keys, PresenceIsPublic) else None)
+
+    @property
+    def files(self) -> tuple[InputTable, OutputTable]:
+        """Raises ConfigError for a pipeline on a cluster."""
+        source, output = self.settings.input, self.settings.output
+        if source is None or output is None:
+            raise ConfigError(
+                "this configuration is for a cluster: use ingest and rollup, or give [input] and [output]"
+            )
+        return source, output
+
+    @property
+    def kafka(self) -> KafkaTable:
+        """Raises ConfigError for a pipeline on files."""
+        if self.settings.kafka is None:
+            raise ConfigError("kafka: this command needs the settings of a cluster; for files there is sfm-stream run")
+        return self.settings.kafka
+
+    @property
+    def input_path(self) -> str:
+        path = self.files[0].path
+        return path if path == STDIN else str(self.folder / path)
+
+    @property
+    def output_path(self) -> Path:
+        return self.folder / self.files[1].path
+
+    def event_format(self, latest_ms: int = MAX_TIME_MS) -> EventFormat:
+        """What extraction needs. latest_ms: upper end of the plausible band, fixed at first start."""
+        return event_format(self.settings, latest_ms)
+
+    def plan(self, partitions: int, start_ms: int | None, end_ms: int = FOREVER_MS) -> CountingPlan:
+        """What to count, once the first and the last window border of the epoch are known.
+
+        start_ms: None where an input is counted whole, and its first record says.
+        """
+        settings = self.settings
+        return CountingPlan(
+            pipeline=settings.pipeline.id,
+            epoch=settings.pipeline.epoch,
+            partitions=partitions,
+            shape=self.shape,
+            item_hash=self.item_hash,
+            windows=self._windows(start_ms, end_ms),
+            epsilon=settings.privacy.epsilon,
+            k=self.k,
+            unit=self.unit,
+            keys=self.keys,
+            fingerprint=self.fingerprint(partitions),
+            limits=Limits(**settings.limits.model_dump()),
+        )
+
+    def _windows(self, start_ms: int | None, end_ms: int) -> Tumbling:
+        window = self.settings.window
+        if self.whole:
+            return Whole(window.size, 0, 0, start_ms or 0, end_ms, None, start_ms is not None, window.end)
+        if start_ms is None:
+            raise UsageError("windows in order of time need a first border")
+        return Tumbling(window.size, window.grace_ms, self._skew_ms, start_ms, end_ms, self.clock_margin_ms)
+
+    @property
+    def _skew_ms(self) -> int:
+        # In files arrival time is event time: no event lies in the future of its own arrival.
+        return 0 if self.settings.kafka is None else self.settings.window.max_future_skew
+
+    @property
+    def own_fingerprint(self) -> str | None:
+        """The fingerprint of a pipeline on files; on a cluster it hangs on the partitions of the topic: None."""
+        return None if self.settings.kafka is not None else self.fingerprint(1)
+
+    def fingerprint(self, partitions: int) -> str:
+        """32 hex digits over everything that two releases of one epoch must have in common. Public."""
+        settings = self.settings
+        selected = self.keys if isinstance(self.keys, SelectedKeys) else None
+        parts = {
+            "pipeline": settings.pipeline.id,
+            "shape": str(self.shape),
+            "hash": self.item_hash.name,
+            "k": self.k,
+            "window_ms": settings.window.size,
+            "keys": settings.privacy.keys,
+            "selection": [plain(selected.epsilon), plain(selected.delta)] if selected else None,
+            "event": [*settings.event.key, settings.event.item, settings.event.time, settings.event.time_unit],
+            "float_items": settings.event.float_items,
+            **({} if settings.event.naive_time in ("refuse", "utc") else {"naive_time": settings.event.naive_time}),
+            "unit": self.unit,
+            # A larger one after a step of a broker's clock would count what the step had decided.
+            **({} if self.clock_margin_ms is None else {"clock_margin_ms": self.clock_margin_ms}),
+            **({"order": "any", "window_end_ms": settings.window.end} if self.whole else {}),
+            "partitions": partitions,
+            **({"partitioner": settings.kafka.partitioner} if settings.kafka else {}),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def load_config(path: Path) -> Config:
+    """The configuration in a TOML file. Raises ConfigError with every problem found, each with its setting."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text") from None
+    return parse_config(text, path.parent, str(path))
+
+
+def parse_config(text: str, folder: Path, name: str = "configuration") -> Config:
+    """As load_config, from text; relative paths are taken from `folder`."""
+    try:
+        table = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name}: not TOML: {error}") from None
+    try:
+        settings = Settings.model_validate(table)
+    except ValidationError as error:
+        raise ConfigError(*(_explain(dict(problem)) for problem in error.errors())) from None
+    return Config(settings, folder, *Check(settings, folder).checked())
+
+
+def _explain(problem: dict[str, Any]) -> str:
+    """One line for one finding of the validator: setting, what is wrong, and what was probably meant."""
+    where = [part for part in problem["loc"] if not (isinstance(part, str) and ("[" in part or part in _UNION_ARMS))]
+    name = ".".join(str(part) for part in where)
+    if problem["type"] == "extra_forbidden":
+        known = _fields_at(where[:-1])
+        close = difflib.get_close_matches(str(where[-1]), known, 1)
+        return f"{name}: unknown setting" + (
+            f'; did you mean "{close[0]}"?' if close else f"; known are {', '.join(known)}"
+        )
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{name}: {message[0].lower()}{message[1:]}"
+
+
+_UNION_ARMS = {"str", "int", "strict-str", "strict-int"}
+
+
+def _fields_at(where: list[Any]) -> list[str]:
+    model: type[BaseModel] = Settings
+    for part in where:
+        field = model.model_fields.get(str(part))
+        inner = field.annotation if field else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break
+        model = inner
+    return list(model.model_fields)

@@ -1,0 +1,275 @@
+"""Every metric there is, defined once, and the two registries they are in.
+
+PUBLIC: made of published roll-ups alone, with the same series whatever was counted, but for keys that are published.
+OPERATOR: exact numbers of one process, outside the guarantee; never a key or an item. Nothing else is in either: no
+series of process, platform or garbage collector, none that says when another was created. docs/metrics.md is `page()`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Literal, TypeAlias
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from sfm_stream.errors import UsageError
+from sfm_stream.estimation.estimate import Estimate, Status
+from sfm_stream.pipeline.rollup.coverage import Absence, rollup_estimate
+from sfm_stream.wire.codec import RollupRecord
+from sfm_stream.wire.keys import decode_key
+
+GRAINS = ("hour", "day")
+"""Spans whose estimates are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One metric, under the name it is scraped by."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help: str
+    labels: tuple[str, ...]
+    registry: Literal["public", "operator"]
+
+
+Sample: TypeAlias = tuple[Definition, tuple[str, ...], float]
+"""A metric, the values of its labels, and its own."""
+
+
+def _operator(name: str, kind: Literal["counter", "gauge"], text: str, *labels: str) -> Definition:
+    return Definition(f"sfm_{name}", kind, text, labels, "operator")
+
+
+def _public(name: str, text: str, *labels: str) -> Definition:
+    return Definition(f"sfm_{name}", "gauge", text, labels, "public")
+
+
+READ = _operator("events_read_total", "counter", "Records of the input that were read, replayed ones again.", "topic")
+COUNTED = _operator("events_counted_total", "counter", "Of those, records that were counted.", "topic")
+DROPPED = _operator(
+    "events_dropped_total", "counter", "Of those, records that were not, by reason; late ones too.", "topic", "reason"
+)
+RELEASES = _operator("releases_total", "counter", "Releases committed by this process.")
+OPEN_WINDOWS = _operator("open_windows", "gauge", "Windows that hold something and are not closed.", "partition")
+OPEN_KEYS = _operator("open_keys", "gauge", "Keys held in memory; limits.max_open_keys bounds them.", "partition")
+RAW_BYTES = _operator("raw_bytes", "gauge", "Bytes of secret sketch state in memory.", "partition")
+RAW_RATIO = _operator(
+    "raw_bytes_ratio", "gauge", "The same as a part of limits.max_raw_bytes, at which the worker stops.", "partition"
+)
+CLOCK_DELAY = _operator(
+    "clock_delay_seconds",
+    "gauge",
+    "How far the largest arrival time that was read lies behind the clock on the wall.",
+    "partition",
+)
+CLOSED_THROUGH = _operator(
+    "closed_through_timestamp_seconds", "gauge", "End of the last window whose close is committed.", "partition"
+)
+HELD_SECONDS = _operator(
+    "hold_back_seconds", "gauge", "Arrival time between the committed position and what was read last.", "partition"
+)
+HELD_RECORDS = _operator(
+    "hold_back_records", "gauge", "Offsets that a restart would read again.", "worker", "partition"
+)
+LAG = _operator(
+    "position_lag_records", "gauge", "Offsets between what was read last and the end.", "worker", "partition"
+)
+BATCHES = _operator("batches_read_total", "counter", "Batches that were read.", "worker")
+PUBLISHED = _operator("records_published_total", "counter", "Records committed, close markers too.", "worker")
+TRANSACTIONS = _operator(
+    "transactions_total", "counter", "Transactions by outcome; after one that is unknown it stops.", "worker", "outcome"
+)
+RESTORED = _operator(
+    "positions_restored_total",
+    "counter",
+    "Positions that the consumer group had lost, and that were taken from the ledger.",
+    "worker",
+)
+ASSIGNED = _operator("assigned_partitions", "gauge", "Partitions of this worker. None is healthy.", "worker")
+TURNS = _operator("loop_turns_total", "counter", "Turns of the worker's loop.", "worker")
+LAST_TURN = _operator("last_turn_timestamp_seconds", "gauge", "When the last of them ended.", "worker")
+DUPLICATES = _operator("duplicates_total", "counter", "Releases read twice with the same bytes; counted once.")
+CONFLICTS = _operator("conflicts_total", "counter", "Second, different payloads of a release: privacy incidents.")
+
+ESTIMATE = _public("estimate", "Distinct items of a key in its last published span that is final.", "key", "grain")
+LOW = _public("estimate_low", "Lower end of its interval, 95 % confidence.", "key", "grain")
+HIGH = _public("estimate_high", "Upper end of its interval; +Inf where there is no bound.", "key", "grain")
+LOWER_BOUND = _public(
+    "estimate_is_lower_bound", "1 where windows are missing from it, withheld or not counted; else 0.", "key", "grain"
+)
+SPAN_END = _public("estimate_end_timestamp_seconds", "End of that span.", "key", "grain")
+LEFT_OUT = _public(
+    "estimate_keys_left_out", "Published keys of the last spans without series: metrics.max_public_keys.", "grain"
+)
+
+DEFINITIONS: tuple[Definition, ...] = (
+    *(ESTIMATE, LOW, HIGH, LOWER_BOUND, SPAN_END, LEFT_OUT),
+    *(READ, COUNTED, DROPPED, RELEASES, OPEN_WINDOWS, OPEN_KEYS, RAW_BYTES, RAW_RATIO),
+    *(CLOCK_DELAY, CLOSED_THROUGH, HELD_SECONDS, HELD_RECORDS, LAG),
+    *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, DUPLICATES, CONFLICTS),
+)
+
+
+class OperatorMetrics:
+    """Exact numbers of this process. Each worker replaces its own samples at once, so none outlives what it is of."""
+
+    def __init__(self) -> None:
+        self.registry = _registry("operator", self._samples)
+        self._by_worker: dict[str, tuple[Sample, ...]] = {}
+
+    def replace(self, worker: str, samples: Sequence[Sample]) -> None:
+        """From now on these are the samples of this worker, and no others. From any thread."""
+        for definition, values, _ in samples:
+            if definition.registry != "operator" or len(values) != len(definition.labels):
+                raise UsageError(f"metric {definition.name}: not one of the operator's, or with other labels")
+        self._by_worker[worker] = tuple(samples)
+
+    def _samples(self) -> Iterator[Sample]:
+        for samples in list(self._by_worker.values()):
+            yield from samples
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    label: str
+    rank: tuple[int, int]
+    """End of the span and epoch: the larger one is shown."""
+    found: Estimate
+
+
+@dataclass(slots=True)
+class _Span:
+    """The last published final span of one partition and grain."""
+
+    end_ms: int
+    keys: dict[bytes, _Figures] = field(default_factory=dict)
+    left_out: int = 0
+
+
+class PublicMetrics:
+    """Estimates of the last hour and day that were published, for at most `max_keys` keys of each grain."""
+
+    def __init__(self, max_keys: int, absence: Absence) -> None:
+        self.registry = _registry("public", self._samples)
+        self._max_keys, self._absence = max_keys, absence
+        self._spans: dict[tuple[int, str], _Span] = {}
+        self._lock = Lock()
+
+    def published(self, record: RollupRecord) -> None:
+        """Take note of a record that was just published; one that is not final is not shown."""
+        if not record.complete or record.grain not in GRAINS:
+            return
+        end_ms, place = record.window.end_ms, (record.partition, record.grain)
+        with self._lock:
+            span = self._spans.get(place)
+            if span is None or span.end_ms < end_ms:
+                span = self._spans[place] = _Span(end_ms)
+            if span.end_ms > end_ms:
+                return
+            known = span.keys.get(record.key)
+            if known is None and self._held(record.grain) >= self._max_keys:
+                span.left_out += 1
+            elif known is None or known.rank <= (end_ms, record.epoch):
+                found = rollup_estimate(record, self._absence)
+                span.keys[record.key] = _Figures(key_label(record.key), (end_ms, record.epoch), found)
+
+    def keep(self, partitions: Collection[int]) -> None:
+        """Forget every other partition: it has another owner, which shows its keys."""
+        with self._lock:
+            for place in [place for place in self._spans if place[0] not in partitions]:
+                del self._spans[place]
+
+    def _held(self, grain: str) -> int:
+        return sum(len(span.keys) for (_, of), span in self._spans.items() if of == grain)
+
+    def _samples(self) -> Iterator[Sample]:
+        with self._lock:
+            spans = [(grain, list(span.keys.values()), span.left_out) for (_, grain), span in self._spans.items()]
+        for grain in GRAINS:
+            shown: dict[str, _Figures] = {}
+            for found in (figures for of, listed, _ in spans if of == grain for figures in listed):
+                if found.label not in shown or shown[found.label].rank < found.rank:
+                    shown[found.label] = found
+            for label, figures in sorted(shown.items()):
+                yield ESTIMATE, (label, grain), figures.found.value
+                yield LOW, (label, grain), figures.found.low
+                yield HIGH, (label, grain), figures.found.high
+                yield LOWER_BOUND, (label, grain), float(figures.found.status is Status.LOWER_BOUND)
+                yield SPAN_END, (label, grain), figures.rank[0] / 1000
+            yield LEFT_OUT, (grain,), sum(left_out for of, _, left_out in spans if of == grain)
+
+
+def key_label(key: bytes) -> str:
+    """A published key as the value of a label, no two the same: a lone text as it is, all else as a JSON array."""
+    parts = decode_key(key)
+    if len(parts) == 1 and isinstance(parts[0], str) and not parts[0].startswith("["):
+        return parts[0]
+    plain = [{"hex": part.hex()} if isinstance(part, bytes) else part for part in parts]
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def page() -> str:
+    """docs/metrics.md."""
+    rows = {"public": [""], "operator": [""]}
+    for metric in DEFINITIONS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        rows[metric.registry].append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+    head = "| metric | kind | labels | meaning |\n|---|---|---|---|"
+    return _PAGE.format(public=head + "\n".join(rows["public"]), operator=head + "\n".join(rows["operator"]))
+
+
+_PAGE = """# Metrics
+
+Made from `sfm_stream/observe/metrics.py`, which defines each of them once. docs/operating.md says where they are served and
+what to alert on. There are no other series: none of the process, and none that ends in `_created`.
+
+## Public
+Served at `metrics.public` by the roll-up worker. Functions of published records alone: of the last final hour and day,
+for at most `metrics.max_public_keys` keys of each. A key has no series for a span in which nothing of it was published,
+and none after a restart until the next span is published. A key of one text is shown as it is, any other one as a JSON
+array.
+
+{public}
+
+## Operator
+Served at `metrics.operator` by each worker. Exact, of this process alone, and **outside the guarantee**: whoever reads
+them is in the operator's domain. No label holds a key or an item. Series of a partition end when another worker takes
+it over.
+
+{operator}
+"""
+
+
+class _Samples(Collector):
+    """All definitions of one registry, whether or not there is a sample of them."""
+
+    def __init__(self, registry: str, samples: Callable[[], Iterable[Sample]]) -> None:
+        self._definitions = [each for each in DEFINITIONS if each.registry == registry]
+        self._give = samples
+
+    def describe(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
+        return [_family(definition) for definition in self._definitions]
+
+    def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
+        families = {definition: _family(definition) for definition in self._definitions}
+        for definition, values, value in self._give():
+            families[definition].add_metric(values, value)
+        return families.values()
+
+
+def _family(metric: Definition) -> CounterMetricFamily | GaugeMetricFamily:
+    if metric.kind == "counter":
+        return CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
+    return GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
+
+
+def _registry(name: str, samples: Callable[[], Iterable[Sample]]) -> CollectorRegistry:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Samples(name, samples))
+    return registry

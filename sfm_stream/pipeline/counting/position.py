@@ -1,0 +1,134 @@
+"""The committed state of a partition as bytes, read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from sfm_stream.errors import StateError
+from sfm_stream.pipeline.counting.plan import CountingPlan
+from sfm_stream.privacy.key_rules import DeclaredKeys
+from sfm_stream.readable import instant
+from sfm_stream.types import NO_TIME, Commit, PartitionState
+from sfm_stream.wire.keys import encode_key
+
+VERSION = 1
+
+
+class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    version: int
+    fingerprint: str
+    partitions: int
+    source: str
+    window_ms: int
+    start_ms: int
+    latest_ms: int
+    closed_through_ms: int
+    clock_ms: int
+    offset: int
+    declared: str
+    cursor: bytes | None
+    mark: str = ""
+
+
+_DECODER = msgspec.json.Decoder(_Stored, strict=True)
+
+
+def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) -> PartitionState:
+    """Where an epoch begins in a partition that is read from this offset on: nothing is closed, no clock is known."""
+    start_ms = plan.windows.start_ms
+    return PartitionState(
+        fingerprint=plan.fingerprint,
+        partitions=plan.partitions,
+        source=source,
+        window_ms=plan.windows.size_ms,
+        start_ms=start_ms,
+        latest_ms=latest_ms,
+        closed_through_ms=start_ms,
+        clock_ms=NO_TIME,
+        offset=offset,
+    )
+
+
+def encode_state(state: PartitionState) -> bytes:
+    """JSON text, so that it also fits the metadata of a Kafka offset commit; without a mark as before there was any."""
+    values = [VERSION, *(getattr(state, name) for name in _Stored.__struct_fields__[1:])]
+    return msgspec.json.encode(values if state.mark else values[:-1])
+
+
+def decode_state(commit: Commit) -> PartitionState:
+    """The state in a committed position. Raises StateError where it is not one this version wrote."""
+    try:
+        stored = _DECODER.decode(commit.metadata)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StateError(f"partition {commit.partition}: the committed state cannot be read: {error}") from error
+    if stored.version != VERSION:
+        raise StateError(
+            f"partition {commit.partition}: committed state has version {stored.version}, this release reads {VERSION}"
+        )
+    if stored.offset != commit.offset:
+        raise StateError(
+            f"partition {commit.partition}: committed offset {commit.offset} differs from its state's {stored.offset}"
+        )
+    values = {name: getattr(stored, name) for name in _Stored.__struct_fields__ if name != "version"}
+    return PartitionState(**values)
+
+
+def drawn_through_ms(closed_through_ms: int, window_ms: int, cursor: bytes | None) -> int:
+    """End of the last window in which anything is decided: with a cursor, one that is not closed yet."""
+    return closed_through_ms if cursor is None else closed_through_ms + window_ms
+
+
+def declared_digest(plan: CountingPlan, drawn_ms: int) -> str:
+    """Digest of the plan's declared keys that took effect in a window that ends at or before drawn_ms.
+
+    "" in other modes, and while no window is drawn: a list binds from its first release on.
+    """
+    if not isinstance(plan.keys, DeclaredKeys) or drawn_ms <= plan.windows.start_ms:
+        return ""
+    closed = sorted(
+        (encode_key(key), max(since, plan.windows.start_ms))
+        for key, since in plan.keys.effective.items()
+        if since < drawn_ms
+    )
+    return hashlib.sha256(repr(closed).encode()).hexdigest()[:32]
+
+
+def require_continuation(state: PartitionState, plan: CountingPlan, source: str, partition: int) -> None:
+    """Raise StateError unless a run of this plan may go on from this state; the message says what to do.
+
+    plan: that of the partition, with the declared keys that it owns.
+    """
+    drawn_ms = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
+    if state.fingerprint != plan.fingerprint:
+        raise StateError(
+            f"pipeline {plan.pipeline}, epoch {plan.epoch}: the configuration differs from the one that made the "
+            f"releases so far (fingerprint {state.fingerprint} then, {plan.fingerprint} now). Releases of two "
+            "configurations must not mix: raise pipeline.epoch and set window.start to a window border not before "
+            f"{instant(drawn_ms)}"
+        )
+    if state.partitions != plan.partitions:
+        raise StateError(
+            f"the input had {state.partitions} partitions and now has {plan.partitions}: keys may have moved. "
+            "Raise pipeline.epoch and set window.start to a window border behind all that any partition ever released, "
+            f"this one up to {instant(drawn_ms)}"
+        )
+    # An input with a mark is known by its content, whatever its name is now.
+    if state.source != source and not state.mark:
+        raise StateError(
+            f"partition {partition}: the input is {source!r}, the state is of {state.source!r}. "
+            "Use the same input. Another one needs a pipeline.id of its own, and where it holds any of the same events "
+            f"a window.start not before {instant(drawn_ms)}, up to which they are released"
+        )
+    if state.start_ms != plan.windows.start_ms:
+        raise StateError(
+            f"window.start is {instant(plan.windows.start_ms)}, this epoch began at {instant(state.start_ms)}; "
+            "it is fixed at first start"
+        )
+    # Where nothing is drawn any list will do; an earlier version left a digest even then.
+    if drawn_ms > state.start_ms and state.declared != declared_digest(plan, drawn_ms):
+        raise StateError(
+            f"partition {partition}: privacy.declared changed for windows that are already released. A new key takes "
+            f"effect in a window that starts at or after {instant(drawn_ms)}; a key is never withdrawn within an epoch"
+        )

@@ -1,0 +1,97 @@
+"""From a closed window to records: which keys appear, one draw for each, bytes in order of key."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.events.key_table import KeyTable
+from sfm_stream.pipeline.counting.plan import CountingPlan
+from sfm_stream.privacy.coins import Coins
+from sfm_stream.privacy.flip import flip_bits
+from sfm_stream.privacy.key_rules import DeclaredKeys, SelectedKeys
+from sfm_stream.privacy.selection import select
+from sfm_stream.sketch.raw import PcsaSketch
+from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.types import SKETCHES, Record, Window
+from sfm_stream.windows.store import OpenWindow
+from sfm_stream.wire.codec import CloseMarker, Release, encode
+from sfm_stream.wire.keys import encode_key
+
+MARKER_KEY = b""
+"""Record key of close markers: no counting key has these bytes."""
+
+
+class Publisher:
+    """Decides and draws for one partition. Knows nothing of positions or transactions."""
+
+    def __init__(self, plan: CountingPlan, partition: int, keys: KeyTable, coins: Coins) -> None:
+        self._plan, self._partition, self._keys, self._coins = plan, partition, keys, coins
+        self._declared: list[tuple[bytes, int, int]] = []
+        self._listed: tuple[int, list[tuple[bytes, int]]] = (-1, [])
+        self.effective_ms: NDArray[np.int64] | None = None
+        """Shape (keys,): first window start of each declared key id; None where every key counts from the start."""
+        if isinstance(plan.keys, DeclaredKeys):
+            since = plan.keys.effective
+            self._declared = sorted((encode_key(key), keys.ids[key], since[key]) for key in keys)
+            if any(since[key] > plan.windows.start_ms for key in keys):
+                self.effective_ms = np.array([since[key] for key in keys], np.int64)
+
+    def decisions(
+        self, window: Window, content: OpenWindow | None, after: bytes | None
+    ) -> Iterator[tuple[bytes, Record | None]]:
+        """(canonical key, its release or None where it is withheld), ascending by key, for keys after `after`.
+
+        Every coin is drawn here, once, when the iterator reaches the key.
+        """
+        cells = content.cells_by_key() if content is not None else None
+        blank = np.zeros(self._plan.shape.nbytes, np.uint8)
+        if self._listed[0] != window.start_ms:
+            self._listed = (window.start_ms, self._candidates(window, content))
+        listed = self._listed[1]
+        for key, key_id in listed[bisect_right(listed, after, key=itemgetter(0)) if after is not None else 0 :]:
+            raw = PcsaSketch.of_bits(self._plan.shape, cells.bits(key_id) if cells else blank, self._plan.item_hash)
+            yield key, self._release(window, key, raw)
+
+    def marker(self, window: Window) -> Record:
+        """The record that says: this window is decided for ever."""
+        plan = self._plan
+        marker = CloseMarker(
+            pipeline=plan.pipeline,
+            epoch=plan.epoch,
+            partition=self._partition,
+            partitions=plan.partitions,
+            start_ms=window.start_ms,
+            through_ms=window.end_ms,
+            window_ms=plan.windows.size_ms,
+            fingerprint=plan.fingerprint,
+        )
+        return Record(SKETCHES, self._partition, MARKER_KEY, encode(marker), window.end_ms)
+
+    def _candidates(self, window: Window, content: OpenWindow | None) -> list[tuple[bytes, int]]:
+        if isinstance(self._plan.keys, DeclaredKeys):
+            return [(key, key_id) for key, key_id, since in self._declared if since <= window.start_ms]
+        if content is None:
+            return []
+        return sorted((encode_key(self._keys[key_id]), key_id) for key_id in content.key_ids().tolist())
+
+    def _release(self, window: Window, key: bytes, raw: PcsaSketch) -> Record | None:
+        plan = self._plan
+        if isinstance(plan.keys, SelectedKeys) and not select(raw.popcount(), plan.keys.table, self._coins):
+            return None
+        noisy = flip_bits(raw.bits, plan.k, self._coins).tobytes()
+        release = Release(
+            pipeline=plan.pipeline,
+            epoch=plan.epoch,
+            partition=self._partition,
+            partitions=plan.partitions,
+            window=window,
+            key=key,
+            unit=plan.unit,
+            sketch=SfmSketch(plan.shape, plan.k, plan.item_hash.name, noisy),
+        )
+        return Record(SKETCHES, self._partition, key, encode(release), window.end_ms)

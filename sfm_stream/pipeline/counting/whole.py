@@ -1,0 +1,156 @@
+"""Counting an input whole: every record in the window of its time, whatever the order, and all releases at the end.
+
+Nothing is committed before the end of the input, so that a restart while reading begins again. One between the releases
+reads the whole input again, passes over what is in windows that are closed, and goes on behind the cursor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import StateError
+from sfm_stream.events.key_table import KeyTable
+from sfm_stream.pipeline.counting.counter import WindowCounter, dropped
+from sfm_stream.pipeline.counting.plan import CountingPlan
+from sfm_stream.pipeline.counting.releases import Publisher
+from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
+from sfm_stream.types import NO_TIME, Dropped, EventColumns, PartitionState, Reason, Step
+from sfm_stream.windows.whole import Whole
+
+QUEUE_ROWS = 1 << 18
+"""Rows that are sorted into windows together: one by one they would cost a visit to each window for each batch."""
+
+
+def counter_of(
+    plan: CountingPlan, partition: int, state: PartitionState, keys: KeyTable, coins: Coins = SYSTEM_COINS
+) -> WindowCounter:
+    """What counts by this plan: in order of time, or whole."""
+    kind = WholeCounter if isinstance(plan.windows, Whole) else WindowCounter
+    return kind(plan, partition, state, keys, coins)
+
+
+class WholeCounter(WindowCounter):
+    """A WindowCounter whose windows are all open until finish(), and all due then."""
+
+    def __init__(
+        self, plan: CountingPlan, partition: int, state: PartitionState, keys: KeyTable, coins: Coins = SYSTEM_COINS
+    ) -> None:
+        super().__init__(plan, partition, state, keys, coins)
+        self._coins = coins
+        self._queue: list[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint32], NDArray[np.int64]]] = []
+        self._queued = 0
+        self._queue_rows = min(QUEUE_ROWS, plan.limits.max_raw_bytes // 64)
+        # Window start -> offset of its first record with a time, counted or not: the times alone say which there are.
+        self._occupied: dict[int, int] = {}
+
+    @property
+    def windows(self) -> Whole:
+        """The plan's."""
+        assert isinstance(self.plan.windows, Whole)
+        return self.plan.windows
+
+    @property
+    def open_windows(self) -> int:
+        """As in WindowCounter."""
+        self._sort_in()
+        return len(self.store.starts())
+
+    def add(self, columns: EventColumns) -> Dropped:
+        """As WindowCounter; records of windows that an earlier run released are told apart from both."""
+        reasons, starts = self.windows.place(columns)
+        if not self.windows.fixed:
+            self._note_times(columns, starts)
+        reasons = self._declared_later(columns, starts, reasons)
+        self.limits.require_valid(columns)
+        released = self._enqueue(columns, starts, reasons)
+        if self._queued > self._queue_rows:
+            self._sort_in()
+        self._position = columns.next_offset
+        self.limits.require_few_keys(self.keys)
+        return dropped(columns, reasons, released)
+
+    def finish(self) -> None:
+        """The input has ended: every window from the first border to the last is due.
+
+        Raises StateError where more windows without a record lie between two others than a gap may have.
+        """
+        self._sort_in()
+        start_ms, end_ms = self._span()
+        if not self.windows.start_known:
+            self.plan = replace(self.plan, windows=replace(self.windows, start_ms=start_ms, start_known=True))
+            self.state = replace(self.state, start_ms=start_ms, closed_through_ms=start_ms)
+            self._publisher = Publisher(self.plan, self.partition, self.keys, self._coins)
+        self._due_ms = max(self.state.closed_through_ms, end_ms)
+
+    def checkpoint(self) -> Step | None:
+        """None: nothing is kept of an input that is not counted whole."""
+        return None
+
+    def _span(self) -> tuple[int, int]:
+        """(first border, last border)."""
+        windows = self.windows
+        if windows.fixed:
+            return windows.start_ms, windows.last_ms
+        seen = sorted(self._occupied)
+        if not seen:
+            return windows.start_ms, windows.start_ms
+        start_ms = windows.start_ms if windows.start_known else seen[0]
+        end_ms = seen[-1] + windows.size_ms if windows.until_ms is None else windows.last_ms
+        self.limits.require_few_empty([start_ms - windows.size_ms, *seen, end_ms], self._occupied)
+        return start_ms, end_ms
+
+    def _enqueue(self, columns: EventColumns, starts: NDArray[np.int64], reasons: NDArray[np.uint8]) -> int:
+        """Take the rows that count; returns how many others count in windows that were released before."""
+        closed_ms = self.state.closed_through_ms
+        rows = (starts, columns.key_ids, columns.cells, columns.offsets)
+        released = 0
+        if reasons.any() or (len(starts) and int(starts.min()) < closed_ms):
+            usable = reasons == Reason.OK
+            still_open = usable & (starts >= closed_ms)
+            released = int(usable.sum()) - int(still_open.sum())
+            rows = (
+                starts[still_open],
+                columns.key_ids[still_open],
+                columns.cells[still_open],
+                columns.offsets[still_open],
+            )
+        self._queue.append(rows)
+        self._queued += len(rows[0])
+        return released
+
+    def _note_times(self, columns: EventColumns, starts: NDArray[np.int64]) -> None:
+        """Remember which windows the times of these records lie in."""
+        if not len(starts):
+            return
+        rows = np.zeros(1, np.int64)
+        if not (starts == starts[0]).all():
+            # Each window once, as a visit costs more than a sort.
+            rows = np.unique(starts, return_index=True)[1]
+        for start, offset in zip(starts[rows].tolist(), columns.offsets[rows].tolist(), strict=True):
+            if self.windows.start_ms <= start < self.windows.last_ms:
+                self._occupied.setdefault(start, offset)
+
+    def _sort_in(self) -> None:
+        """Move the queued rows into their windows."""
+        if self._queue:
+            starts, key_ids, cells, offsets = zip(*self._queue, strict=True)
+            self._queue, self._queued = [], 0
+            self.store.add(
+                np.concatenate(starts), np.concatenate(key_ids), np.concatenate(cells), np.concatenate(offsets)
+            )
+            self.limits.require_memory(self.keys, self.store)
+
+    def _forget(self, closed: list[int]) -> None:
+        """As WindowCounter, but ids of keys stay: no record follows that would need one."""
+        for start in closed:
+            self.store.drop(start)
+
+    def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
+        """Replay starts at the first byte until all is closed; then there is nothing left to read."""
+        if closed_through_ms > self._due_ms:
+            raise StateError(f"partition {self.partition}: a window was closed behind the end of the input")
+        done = closed_through_ms == self._due_ms
+        return self._state_from(self._position if done else 0, NO_TIME, closed_through_ms, cursor)

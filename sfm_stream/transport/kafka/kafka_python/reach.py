@@ -1,0 +1,251 @@
+"""Connections to a cluster: why the first one failed, and what happens to requests when a later one is lost.
+
+kafka-python calls every bootstrap server again and again until its time is over, and then says that it was. Here it
+gives up at once where each of them refuses for good, and raises what happened last. Where a node goes away later, it
+forgets requests that it should send to another one (docs/decisions/0015).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Lock
+from typing import Any
+from weakref import WeakSet
+
+import kafka.errors as kafka_errors
+from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.future import Future
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.kafka_python.troubles import Verdict, place_inside, verdict
+
+_LOGGERS = [logging.getLogger("kafka.net"), logging.getLogger("kafka.cluster")]
+_log = logging.getLogger(__name__)
+_PAUSE_S = 0.1
+"""Between two looks for a coordinator that cannot be connected to."""
+_CALL_MS = 3_300
+"""How long one of several servers is called; kafka-python gives all of the time to one that accepts and is silent."""
+_CREDENTIALS = "check kafka.username, kafka.password_file or kafka.password_env, and kafka.sasl_mechanism"
+_NETWORK_OR_SECURITY = "check kafka.bootstrap, the network and kafka.security"
+_NEW_EPOCH = "raise pipeline.epoch and set window.start behind every window that is released"
+_HUNG_UP = "disconnected during authentication"
+_MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
+    (kafka_errors.SaslAuthenticationFailedError, "", f"the credentials are refused; {_CREDENTIALS}"),
+    (
+        kafka_errors.UnsupportedSaslMechanismError,
+        "",
+        "the broker does not take this kind of credentials; check kafka.sasl_mechanism",
+    ),
+    (kafka_errors.IllegalSaslStateError, "", "this port takes no credentials; check kafka.security and the port"),
+    (kafka_errors.AuthorizationError, "", "this user may not do that; check kafka.username and its rights (ACLs)"),
+    (
+        Exception,
+        "certificate is not valid for",
+        "the broker's certificate is for another name; check kafka.bootstrap and kafka.check_hostname",
+    ),
+    (Exception, "CERTIFICATE_VERIFY_FAILED", "the broker's certificate is not trusted; check kafka.ca_file"),
+    (
+        Exception,
+        "_ALERT_",
+        "the broker refuses our side of TLS, perhaps for want of a certificate; check kafka.certificate_file",
+    ),
+    (
+        Exception,
+        "SSLError",
+        "a file for TLS is not usable; check kafka.ca_file, kafka.certificate_file, kafka.key_file",
+    ),
+    (Exception, "Handshake failed", "this port does not speak TLS as we do; check kafka.security and the port"),
+    (Exception, "ECONNREFUSED", "nothing listens there; check kafka.bootstrap"),
+    (Exception, "DNS Resolution", "the name is not known; check kafka.bootstrap"),
+    (Exception, _HUNG_UP, f"the broker hangs up, as it does where it refuses credentials; {_CREDENTIALS}"),
+    (
+        Exception,
+        "socket disconnected",
+        "the broker hangs up at once, as one does that expects TLS or credentials; check kafka.security and the port",
+    ),
+    (Exception, "ECONNRESET", "the broker hangs up at once; check kafka.security and the port"),
+    (kafka_errors.InvalidReceiveError, "", "no answer of a Kafka; check kafka.security and the port"),
+    (
+        kafka_errors.OffsetOutOfRangeError,
+        "",
+        f"records that were to be read next are not there any more; of the input: {_NEW_EPOCH}",
+    ),
+    (
+        kafka_errors.LogTruncationError,
+        "",
+        f"a broker came back with a shorter log than the one that was read; of the input: {_NEW_EPOCH}",
+    ),
+    (kafka_errors.KafkaConnectionError, "", f"no broker answers; {_NETWORK_OR_SECURITY}"),
+    (kafka_errors.RequestTimedOutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),
+    (KafkaTimeoutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),
+)
+"""Class of an error, text in it, and what it means here; the first that fits is taken."""
+
+
+def explained(error: Exception) -> str:
+    """What an error of the client means, and its own words, as one line.
+
+    Of one that is not meant for users only what it is and where it arose: its words may be anything.
+    """
+    if not isinstance(error, KafkaError | OSError) and (place := place_inside(error)):
+        return f"the client failed at {place} ({type(error).__name__})"
+    name, words = type(error).__name__, " ".join(str(error).split())
+    said = words if name in words else f"{name}: {words}" if words else name
+    for kind, text, meaning in _MEANINGS:
+        if isinstance(error, kind) and text in said:
+            return f"{meaning} ({said})"
+    return said
+
+
+def _is_final(error: BaseException) -> bool:
+    """Whether the same server would say the same again."""
+    refused = (
+        kafka_errors.SaslAuthenticationFailedError,
+        kafka_errors.UnsupportedSaslMechanismError,
+        kafka_errors.IllegalSaslStateError,
+    )
+    return isinstance(error, refused) or "SSL" in type(error).__name__ or "CERTIFICATE" in str(error)
+
+
+class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
+    """Remembers why each server could not be reached, leaves nothing behind where none could, and makes no topics."""
+
+    def __init__(self, net: Any, **configs: Any) -> None:
+        self._failures: dict[Any, Exception] = {}
+        self._watched: WeakSet[Any] = WeakSet()
+        super().__init__(net, **configs)
+        # What asks for a topic that was deleted would make it again. kafka-python (3.0.12) takes a setting for this and
+        # does not hand it on.
+        self.cluster.config["allow_auto_create_topics"] = False
+
+    def bootstrap(self, timeout_ms: float | None = None, refresh: bool = True) -> None:
+        try:
+            super().bootstrap(timeout_ms, refresh)
+        except BaseException as error:
+            self.close()
+            self._net.close()
+            if isinstance(error, KafkaTimeoutError):
+                raise next(reversed(self._failures.values()), error) from None
+            raise
+        self._failures.clear()
+
+    def get_connection(self, node_id: Any, **options: Any) -> Any:
+        if not self.bootstrapped:
+            servers = [broker.node_id for broker in self.cluster.bootstrap_brokers()]
+            if all(server in self._failures and _is_final(self._failures[server]) for server in servers):
+                raise self._failures[servers[0]]
+            if len(servers) > 1 and (patience_ms := options.get("timeout_ms")) is not None:
+                options["timeout_ms"] = min(patience_ms, _CALL_MS)
+        try:
+            connection = super().get_connection(node_id, **options)
+        except kafka_errors.UnknownBrokerIdError as error:
+            # A leader that the brokers do not list any more, or yet. kafka-python (3.0.12) awaits only a node that is
+            # not ready: it would take this one for asked, and never ask it again.
+            if self.bootstrapped:
+                self.cluster.request_update()
+            raise kafka_errors.NodeNotReadyError(f"the cluster does not list node {node_id} now") from error
+        if connection not in self._watched:
+            self._watched.add(connection)
+            connection.close_future.add_errback(lambda error: self._lost(node_id, connection, error))
+        return connection
+
+    def _lost(self, node_id: Any, connection: Any, error: Exception) -> None:
+        if not self.bootstrapped:
+            self._note(node_id, connection, error)
+        elif isinstance(error, kafka_errors.RequestTimedOutError):
+            # A coordinator has a connection of its own: whoever is silent there would be asked over the other one.
+            silent = self._address(node_id)
+            for other in [other for other in self._conns if other != node_id and self._address(other) == silent]:
+                self._conns[other].close(kafka_errors.KafkaConnectionError(f"node {node_id} is silent"))
+
+    def _address(self, node_id: Any) -> tuple[str, int] | None:
+        node = self.cluster.broker_metadata(node_id)
+        return None if node is None else (node.host, node.port)
+
+    def _note(self, node_id: Any, connection: Any, error: Exception) -> None:
+        # Of a refusal that comes together with the end of the connection kafka-python (3.0.12) sees the end only.
+        if connection.sasl_enabled and connection.broker_version_data and "disconnected" in str(error):
+            error = kafka_errors.KafkaConnectionError(_HUNG_UP)
+        self._failures.pop(node_id, None)
+        self._failures[node_id] = error
+
+
+class _Network(NetworkSelector):  # type: ignore[misc]
+    """Says so where its thread has died: nothing that is asked of the client after that is ever answered."""
+
+    def run_forever(self) -> None:
+        try:
+            super().run_forever()
+        except BaseException as error:
+            self._exception = BrokerError(
+                f"the network thread of the Kafka client ended ({type(error).__name__}); start again"
+            )
+            raise
+
+
+class Client(KafkaNetClient):  # type: ignore[misc]
+    """Loses no request of a producer's transaction when the node goes away that it is for.
+
+    kafka-python (3.0.12) forgets a request if its coordinator cannot be connected to, and waits for the answer. It
+    gives a transaction up where an answer is late, or the connection is closed, and not reset. Here each means what a
+    reset does: the coordinator is looked up, and asked again.
+    """
+
+    def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
+        """Whether a node is connected, now or within the time."""
+        try:
+            return bool(super().await_ready(node_id, timeout_ms))
+        except Exception as error:
+            _log.debug("node %s is not ready: %s", node_id, error)
+            Event().wait(_PAUSE_S)
+            return False
+
+    def send(self, node_id: Any, request: Any, **options: Any) -> Future:
+        """The answer; a KafkaConnectionError for whatever means that none will come."""
+        answer = Future()
+
+        def failed(error: Exception) -> None:
+            unanswered = not isinstance(error, kafka_errors.KafkaConnectionError) and verdict(error) is Verdict.AWAY
+            answer.failure(kafka_errors.KafkaConnectionError(explained(error)) if unanswered else error)
+
+        super().send(node_id, request, **options).add_callback(answer.success).add_errback(failed)
+        return answer
+
+
+def client(**configs: Any) -> Client:
+    """What kafka-python takes as `kafka_client`."""
+    net = _Network(**configs)
+    return Client(net, _Callers(net, **configs), **configs)
+
+
+class _Quiet:
+    """How many threads are in a block in which the network of the client logs nothing."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = Lock(), 0
+
+    def enter(self, change: int) -> None:
+        with self.lock:
+            self.inside += change
+            for logger in _LOGGERS:
+                if not logger.handlers:  # without any, what does not reach the log would go to standard error
+                    logger.addHandler(logging.NullHandler())
+                logger.propagate = not self.inside
+
+
+_quiet = _Quiet()
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Make clients in this block: each failed attempt is not logged, what is raised tells."""
+    _quiet.enter(1)
+    try:
+        yield
+    finally:
+        _quiet.enter(-1)

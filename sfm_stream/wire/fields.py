@@ -1,0 +1,164 @@
+"""Strict msgpack: one array of typed fields in a fixed order, written in exactly one way.
+
+Numbers never change their width: every integer is a uint64 (0xcf), every float a float64 (0xcb), every bitmap a bin32
+(0xc6), so that the length of a record says nothing about the values in it. Reading takes only what writing gives.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgpack  # type: ignore[import-untyped]  # no stubs are published; read_array checks the type of every field
+
+from sfm_stream.errors import FormatError
+from sfm_stream.wire.keys import (
+    MAX_KEY_BYTES,
+    MAX_KEY_PARTS,
+    checked_parts,
+    encode_key,
+)
+
+MAX_RECORD_BYTES = 64 << 20
+_UINT64 = struct.Struct(">BQ")
+_FLOAT64 = struct.Struct(">Bd")
+_BIN32 = struct.Struct(">BI")
+
+
+@dataclass(frozen=True, slots=True)
+class WireType:
+    """How one type of field is written, and what Python type a reader must find."""
+
+    name: str
+    python: type
+    pack: Callable[[Any], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    wire: WireType
+
+
+Layout: TypeAlias = tuple[Field, ...]
+
+
+def _uint64(value: int) -> bytes:
+    return _UINT64.pack(0xCF, value)
+
+
+def _float64(value: float) -> bytes:
+    return _FLOAT64.pack(0xCB, value + 0.0)  # adding zero turns -0.0 into 0.0: one value, one byte string
+
+
+def _bin32(value: bytes) -> bytes:
+    return _BIN32.pack(0xC6, len(value)) + value
+
+
+def _generic(value: object) -> bytes:
+    return bytes(msgpack.packb(value, use_bin_type=True))
+
+
+UINT = WireType("uint64", int, _uint64)
+REAL = WireType("float64", float, _float64)
+FLAG = WireType("bool", bool, _generic)
+TEXT = WireType("str", str, _generic)
+DIGEST = WireType("bin8", bytes, _generic)
+BITMAP = WireType("bin32", bytes, _bin32)
+KEY = WireType("array", list, bytes)
+"""A nested array whose canonical bytes are at hand already."""
+
+
+def layout(*fields: tuple[str, WireType]) -> Layout:
+    """A layout from pairs of name and type, in wire order."""
+    return tuple(Field(name, wire) for name, wire in fields)
+
+
+def array_header(count: int) -> bytes:
+    """The shortest msgpack array header. count: 0..65535."""
+    return bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2, "big")
+
+
+def pieces(fields: Layout, values: Sequence[object]) -> list[bytes]:
+    """The header and then the bytes of each field; joined they are the record. values: already checked."""
+    return [
+        array_header(len(fields)),
+        *(field.wire.pack(value) for field, value in zip(fields, values, strict=True)),
+    ]
+
+
+def read_array(data: bytes) -> list[object]:
+    """The fields of one msgpack array that fills `data` to the last byte.
+
+    Raises FormatError("record", ...) for another type, more than 64 MiB, bytes that are not one msgpack array, or
+    anything after it. No declared length allocates more than the input itself.
+    """
+    problem = "not a msgpack array"
+    try:
+        record = msgpack.unpackb(
+            data,
+            raw=False,
+            max_bin_len=MAX_RECORD_BYTES,
+            max_str_len=MAX_KEY_BYTES,
+            max_array_len=2 * MAX_KEY_PARTS,
+            max_map_len=0,
+            max_ext_len=0,
+        )
+    except msgpack.ExtraData:
+        record, problem = None, "bytes follow the end of the record"
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
+        record, problem = None, "truncated, or not msgpack as this format uses it"
+    if type(record) is not list:
+        # Raised out here: an error of msgpack holds what it has read and must not become the context of this one.
+        raise FormatError("record", problem)
+    return record
+
+
+def require_bytes(data: object) -> None:
+    """Raise FormatError("record", ...) unless data is bytes of at most 64 MiB."""
+    if type(data) is not bytes:
+        raise FormatError("record", f"expected bytes, got {type(data).__name__}")
+    if len(data) > MAX_RECORD_BYTES:
+        raise FormatError("record", f"{len(data)} bytes, at most {MAX_RECORD_BYTES}")
+
+
+def peek_version(data: bytes) -> int | None:
+    """The version a record claims, None if it does not begin as every version must: array header, then a uint64.
+
+    Read before anything else, since a later version may be laid out in ways that this reader cannot even unpack.
+    """
+    at = 1 if data[:1] and 0x90 <= data[0] <= 0x9F else 3 if data[:1] == b"\xdc" else 5 if data[:1] == b"\xdd" else 0
+    if not at or len(data) < at + _UINT64.size or data[at] != 0xCF:
+        return None
+    return int.from_bytes(data[at + 1 : at + _UINT64.size], "big")
+
+
+def named(fields: Layout, record: Sequence[object]) -> dict[str, Any]:
+    """The values by name, each of the Python type its field has; a key as its canonical bytes.
+
+    Raises FormatError naming the field: wrong count, wrong type (a bool is not an integer), an integer below 0.
+    """
+    if len(record) != len(fields):
+        raise FormatError("record", f"{len(record)} fields where this kind has {len(fields)}")
+    values: dict[str, Any] = {}
+    for field, value in zip(fields, record, strict=True):
+        if type(value) is not field.wire.python:
+            raise FormatError(field.name, f"expected {field.wire.name}, got {type(value).__name__}")
+        if isinstance(value, int) and value < 0:
+            raise FormatError(field.name, "a negative integer")
+        values[field.name] = encode_key(checked_parts(value)) if isinstance(value, list) else value
+    return values
+
+
+def require_canonical(fields: Layout, written: Sequence[bytes], data: bytes) -> None:
+    """Raise FormatError naming the first field whose bytes are not the ones that writing it gives.
+
+    data: one whole msgpack array, as read_array has found, so that nothing can be left over behind equal fields.
+    """
+    at = 0
+    for name, piece in zip(("record", *(field.name for field in fields)), written, strict=True):
+        if data[at : at + len(piece)] != piece:
+            raise FormatError(name, "not in the one form this format allows")
+        at += len(piece)

@@ -1,0 +1,60 @@
+"""Perform steps: the only place where the core's values meet a transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sfm_stream.errors import BrokerError
+from sfm_stream.pipeline.counting.releases import MARKER_KEY
+from sfm_stream.transport.contract import Transport
+from sfm_stream.types import Step
+
+TRIES = 50
+CHECKPOINT_S = 5.0
+"""How often a loop commits how far replay may begin."""
+
+
+class Pipeline(Protocol):
+    """What WindowCounter and Rollup have in common. failed: how often in a row its step was not committed."""
+
+    failed: int
+
+    def step(self) -> Step | None: ...
+    def committed(self, step: Step) -> None: ...
+
+
+def perform(transport: Transport, pipeline: Pipeline, step: Step) -> bool:
+    """Commit one step and tell the pipeline. False: it is not committed, and stays due.
+
+    The next turn tries it again with the same bytes; polling comes in between, and may say that the partition is lost.
+    Raises BrokerError after so many tries in a row that waiting does not help.
+    """
+    if transport.commit(step):
+        pipeline.failed = 0
+        pipeline.committed(step)
+        return True
+    pipeline.failed += 1
+    if pipeline.failed >= TRIES:
+        raise BrokerError(f"a transaction was not committed in {TRIES} tries; nothing of it is stored, start again")
+    return False
+
+
+def drain(
+    transport: Transport,
+    pipeline: Pipeline,
+    stopping: Callable[[], bool],
+    *,
+    releases_only: bool = False,
+    done: Callable[[Step], None] = lambda step: None,
+) -> int:
+    """Perform every step that is due, until it is time to stop or one is not committed; returns how many records
+    were published.
+
+    releases_only: leave close markers out of the number. done: called with each step once it is committed.
+    """
+    published = 0
+    while not stopping() and (step := pipeline.step()) is not None and perform(transport, pipeline, step):
+        published += sum(1 for record in step.publish if not (releases_only and record.key == MARKER_KEY))
+        done(step)
+    return published

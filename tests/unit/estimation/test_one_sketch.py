@@ -1,0 +1,133 @@
+"""The numerical parts of the estimators against oracles that spell the formulas out."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import likelihood_oracle as oracle
+from reference.occupancy import count_law
+
+from sfm_stream.estimation.intervals import Acceptance, normal_limits
+from sfm_stream.estimation.occupancy import Occupancy
+from sfm_stream.estimation.one_sketch import Channel, maximise, standard_errors
+from sfm_stream.estimation.union import moment
+from sfm_stream.estimation.union.kernel import MAX_SUPPORT, kernel
+from sfm_stream.sketch.shape import SketchShape
+
+BIG = SketchShape(4096, 24)
+
+
+def channel_of(epsilon):
+    q = 1 / (math.exp(epsilon) + 1)
+    return Channel(q, q, 1 - 2 * q)
+
+
+@given(
+    st.sampled_from([(16, 2), (16, 6), (64, 16), (256, 12)]),
+    st.sampled_from([0.5, 1, 3, 7]),
+    st.integers(0, 2**32),
+    st.floats(0, 1),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_value_is_the_global_maximum_of_the_composite_likelihood(size, epsilon, seed, where):
+    shape, channel = SketchShape(*size), channel_of(epsilon)
+    n = math.expm1(where * math.log1p(shape.capacity / 10))
+    lit = 1 - channel.q - channel.gap * (1 - shape.rho) ** n
+    ones = np.random.default_rng(seed).binomial(shape.buckets, lit)
+    found = maximise(shape, channel, ones, 0.95).value
+    best = oracle.maximum(*size, channel.q, ones.tolist(), shape.capacity)
+    reached = oracle.log_likelihood(*size, channel.q, ones.tolist(), found)
+    # Two maxima of equal height may swap; otherwise the height of the maximum is met to 1e-4, a hundredth of an error.
+    assert reached >= oracle.log_likelihood(*size, channel.q, ones.tolist(), best) - 1e-4
+
+
+@pytest.mark.parametrize("size", [(16, 2), (16, 10), (64, 16), (4096, 24)])
+@pytest.mark.parametrize("epsilon", [0.5, 2, 8])
+@pytest.mark.parametrize("n", [1, 7, 100, 3000])
+def test_standard_errors_are_those_of_the_formulas(size, epsilon, n):
+    if n * oracle.rho(*size)[-1] > 12:
+        pytest.skip("full: no information and no error to speak of")
+    channel = channel_of(epsilon)
+    assert standard_errors(SketchShape(*size), channel, float(n)) == pytest.approx(
+        oracle.standard_errors(*size, channel.q, n), rel=2e-4
+    )
+
+
+def test_standard_errors_have_the_published_figures():
+    def sandwich(epsilon, n):
+        return round(100 * standard_errors(BIG, channel_of(epsilon), n)[1] / n, 2)
+
+    assert [sandwich(e, 1e6) for e in (0.5, 1, 2, 4)] == [5.27, 2.74, 1.57, 1.11]
+    assert [sandwich(e, 1e3) for e in (8, 4, 3)] == [0.75, 2.11, 3.24]
+    assert round(100 * standard_errors(BIG, channel_of(8), 1e3)[0] / 1e3, 2) == 3.25
+
+
+@pytest.mark.parametrize("items", [1, 2])
+def test_the_variance_of_the_score_is_exact(items):
+    """Every way in which two items can fall on a 16x2 sketch, against the closed form."""
+    weights, empty, lit = (0.7, -1.9), 0.3, 0.8
+    mean, variance = oracle.score_moments(weights, 16, 2, empty, lit, items)
+    cells = Occupancy.at(SketchShape(16, 2), np.array([float(items)]))
+    g = cells.empty
+    noisy = cells.variance_of(np.array([weights]), g * empty + (1 - g) * lit + g * (1 - g))
+    assert mean == pytest.approx(float(np.sum(16 * np.array(weights) * g)), rel=1e-12)
+    assert variance == pytest.approx(float(noisy[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("x", "low", "high"), [(-3, 0, 0.26), (-2, 0, 0.40), (-1, 0, 0.81), (0, 0, 1.64), (1, 0, 2.64), (3, 1.37, 4.64)]
+)
+def test_limits_near_zero_are_those_of_feldman_and_cousins(x, low, high):
+    """Phys. Rev. D 57 (1998) 3873, table X, 90 % confidence."""
+    found = normal_limits(10.0 * x, 10.0, 0.9)
+    assert found == (pytest.approx(10 * low, abs=0.06), pytest.approx(10 * high, abs=0.06))
+
+
+@given(st.floats(0, 5), st.sampled_from([0.68, 0.9, 0.95, 0.999]))
+def test_acceptance_has_the_stated_probability_at_every_distance(distance, confidence):
+    accepted = Acceptance.at(np.array([distance]), confidence)
+    h, slope, lift = (float(a[0]) for a in (accepted.above, accepted.slope, accepted.lift))
+
+    def phi(x):
+        return 0.5 * math.erfc(-x / math.sqrt(2))
+
+    below = phi(-lift / slope) if slope > 0 else 0.0
+    # The table has steps of z / 256 and is read linearly.
+    assert phi(h) - below == pytest.approx(confidence, abs=1e-4)
+
+
+@pytest.mark.parametrize("releases", [1, 2, 5, 12])
+def test_the_kernel_is_the_exact_convolution(releases):
+    q = Fraction(3, 17)
+    table = kernel(Channel(float(q), float(q), float(1 - 2 * q)), releases)
+    rows = np.vstack([table.empty, table.lit])
+    for m in range(releases + 1):
+        law = [Fraction(1)]
+        for chance in [1 - q] * m + [q] * (releases - m):
+            law = [
+                (law[c] * (1 - chance) if c < len(law) else 0) + (law[c - 1] * chance if c else 0)
+                for c in range(len(law) + 1)
+            ]
+        assert rows[m] == pytest.approx([float(x) for x in law], rel=1e-10)
+
+
+def test_the_kernel_of_many_releases_is_thinned_but_keeps_both_ends():
+    table = kernel(channel_of(4), 500)
+    assert len(table.set_bits) <= MAX_SUPPORT + 1
+    assert (table.set_bits[0], table.set_bits[-1]) == (1, 500)
+    assert table.lit.sum(axis=1) == pytest.approx(np.ones(len(table.set_bits)))
+
+
+@pytest.mark.parametrize(("releases", "epsilon"), [(2, 1), (6, 1), (12, 2)])
+def test_the_moment_is_unbiased_in_every_lit_state(releases, epsilon):
+    """z averaged over the law of the counts is 1 where no window is lit and 0 where any is; its square as claimed."""
+    channel = channel_of(epsilon)
+    law = count_law(releases, channel.q)
+    ones = np.arange(releases + 1)
+    z = ((1 - channel.q) / channel.gap) ** (releases - ones) * (-channel.q / channel.gap) ** ones
+    assert law @ z == pytest.approx(np.eye(releases + 1)[0], abs=1e-9)
+    assert (law @ z**2)[1:] == pytest.approx(moment.lit_square(channel, releases, ones[1:]), rel=1e-9)
+    assert (law @ z**2)[0] == pytest.approx((1 + channel.empty_variance) ** releases, rel=1e-9)

@@ -1,0 +1,148 @@
+"""What must not change about a topic under a running worker: each change is one line with what was, what is, and the
+remedy; what does no harm is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sfm_stream.config.tables import KafkaTable, WindowTable
+from sfm_stream.transport.kafka.topic_changes import (
+    Kept,
+    changes,
+    kept_copy,
+    kept_input,
+    kept_letters,
+    kept_own,
+    pipeline_changes,
+)
+from sfm_stream.transport.kafka.topic_rules import FOREVER_MS, TopicFacts, own_topics
+
+DAY_MS = 86_400_000
+WINDOW = WindowTable(size="10m", grace="5m", max_future_skew="1h")
+RULES = own_topics("p", 7 * DAY_MS)
+BEFORE, AFTER, DIFFERENCE = (f"message.timestamp.{name}.max.ms" for name in ("before", "after", "difference"))
+NEW_EPOCH = "raise pipeline.epoch and set window.start to a window border that is still to come"
+
+
+def facts(name: str, **configs: str) -> TopicFacts:
+    return TopicFacts(name, f"id of {name}", 2, 3, {key.replace("_", "."): value for key, value in configs.items()})
+
+
+SOURCE = facts("in", message_timestamp_type="CreateTime", retention_ms="-1", message_timestamp_after_max_ms="3600000")
+APPENDED = facts("in", message_timestamp_type="LogAppendTime", retention_ms="-1")
+OWN = {rule.name: TopicFacts(rule.name, f"id of {rule.name}", 2, 3, rule.created_with(3)) for rule in RULES}
+KEPT = [kept_input(SOURCE), *(kept_own(OWN[rule.name], rule) for rule in RULES)]
+
+
+def altered(before: TopicFacts, **configs: str) -> TopicFacts:
+    return replace(before, configs={**before.configs, **{key.replace("_", "."): v for key, v in configs.items()}})
+
+
+def found(*now: TopicFacts, gone: str = "", timestamps: str = "create_time", kept: list[Kept] = KEPT) -> list[str]:
+    """Of the pipeline, with these topics in place of those that are right."""
+    there = {SOURCE.name: SOURCE, **OWN} | {each.name: each for each in now}
+    there.pop(gone, None)
+    settings = KafkaTable(bootstrap=["x"], topic="in", timestamps=timestamps, downtime="1d")
+    return pipeline_changes(kept, there, "in", RULES, settings, WINDOW)
+
+
+def test_topics_as_they_were_are_no_change():
+    assert found() == []
+    assert found(altered(SOURCE, segment_ms="1", retention_ms=str(30 * DAY_MS))) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "line"),
+    [
+        (replace(SOURCE, topic_id="new"), f"made again (id id of in, now new); what was not read is gone: {NEW_EPOCH}"),
+        (replace(SOURCE, topic_id="new", partitions=5), "was deleted and made again"),
+        (replace(SOURCE, partitions=5), f"had 2 partitions and now has 5: keys may have moved: {NEW_EPOCH}"),
+        (replace(SOURCE, partitions=1), "had 2 partitions and now has 1"),
+        (
+            altered(SOURCE, message_timestamp_type="LogAppendTime"),
+            "message.timestamp.type was CreateTime and now is LogAppendTime: give the topic the clock of "
+            f"kafka.timestamps again, {NEW_EPOCH}",
+        ),
+        (
+            altered(SOURCE, message_timestamp_after_max_ms="9"),
+            "after the broker's clock was 1h and now is 9ms",
+        ),
+        (
+            altered(SOURCE, message_timestamp_before_max_ms="9"),
+            f"before the broker's clock was {FOREVER_MS}ms and now",
+        ),
+        (altered(SOURCE, message_timestamp_after_max_ms=str(FOREVER_MS)), f"now is {FOREVER_MS}ms: set it back"),
+        (altered(SOURCE, retention_ms="1000"), "retention.ms is 1000, set it to more than"),
+        (altered(SOURCE, cleanup_policy="compact"), "cleanup.policy is compact, set it to delete"),
+    ],
+)
+def test_each_change_of_the_input_is_one_line(now, line):
+    [said] = found(now)
+    assert said.startswith("topic in") and line in said and "\n" not in said
+
+
+def test_a_deleted_input_is_named_with_a_new_epoch():
+    [line] = found(gone="in")
+    assert line == f"topic in was deleted, and with it what was not read yet: {NEW_EPOCH}"
+
+
+def test_the_bound_of_older_brokers_is_seen_too():
+    base = replace(SOURCE, configs={"message.timestamp.type": "CreateTime", DIFFERENCE: "3600000"})
+    lines = changes([kept_input(base)], {"in": altered(base, message_timestamp_difference_max_ms="9")})
+    assert len(lines) == 2 and all("was 1h and now is 9ms" in line for line in lines)
+
+
+def test_bounds_do_not_matter_where_the_broker_gives_the_time():
+    kept = [kept_input(APPENDED), *KEPT[1:]]
+    assert found(APPENDED, kept=kept, timestamps="log_append_time") == []
+    assert found(altered(APPENDED, message_timestamp_after_max_ms="9"), kept=kept, timestamps="log_append_time") == []
+    [line] = found(altered(APPENDED, message_timestamp_type="CreateTime"), kept=kept, timestamps="log_append_time")
+    assert "was LogAppendTime and now is CreateTime" in line
+
+
+def test_a_broker_that_gives_no_ids_leaves_the_other_facts_to_tell():
+    assert found(replace(SOURCE, topic_id="")) == []
+    without = [kept_input(replace(SOURCE, topic_id="")), *KEPT[1:]]
+    assert found(kept=without) == []
+    assert len(found(replace(SOURCE, partitions=5), kept=without)) == 1
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_topics_of_its_own_are_looked_at_as_at_the_start(name):
+    remedy = NEW_EPOCH if name == "p.ledger" else "give the pipeline another id and set window.start"
+    [line] = found(gone=name)
+    assert line.startswith(f"topic {name} was deleted") and remedy in line
+    [line] = found(replace(OWN[name], topic_id="new"))
+    assert line.startswith(f"topic {name} was deleted and made again") and remedy in line
+    [line] = found(replace(OWN[name], partitions=3))
+    assert line.startswith(f"topic {name} had 2 partitions and now has 3: it has to have as many as the input")
+    [line] = found(altered(OWN[name], max_message_bytes="1000"))
+    assert line.startswith(f"topic {name}: max.message.bytes is 1000, set it to")
+
+
+def test_several_changes_are_several_lines():
+    assert len(found(replace(SOURCE, topic_id="new"), replace(OWN["p.ledger"], topic_id="new"), gone="p.outbox")) == 3
+
+
+def test_the_topics_of_a_copy():
+    source, target, positions = facts("raw"), facts("in"), facts("p.repartition")
+    kept = kept_copy(source, target, positions)
+    there = {each.name: each for each in (source, target, positions)}
+    assert changes(kept.values(), there) == []
+    # Whose clock its source has does not matter to a copy, that of what it writes does.
+    assert changes(kept.values(), there | {"raw": altered(source, message_timestamp_type="LogAppendTime")}) == []
+    [line] = changes(kept.values(), there | {"in": altered(target, message_timestamp_type="LogAppendTime")})
+    assert NEW_EPOCH in line
+    [line] = changes(kept.values(), there | {"raw": replace(source, partitions=9)})
+    assert "add as many partitions to topic p.repartition" in line
+    [line] = changes(kept.values(), there | {"raw": replace(source, topic_id="new")})
+    assert "delete topic p.repartition" in line
+    for name in ("raw", "in", "p.repartition"):
+        assert len(changes(kept.values(), {key: value for key, value in there.items() if key != name})) == 1
+
+
+def test_the_topic_of_dead_letters_is_made_anew_by_a_start():
+    [line] = changes([kept_letters(facts("p.dead-letters"))], {})
+    assert "start the workers again" in line

@@ -1,0 +1,80 @@
+"""docs/wire-format.md against the code: its tables, its hex dumps and its program."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from reference.wire_samples import marker, raw_fields, release, rollup
+
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.wire.codec import LAYOUTS, WireRecord, decode, encode
+
+PAGE = (Path(__file__).parents[3] / "docs" / "wire-format.md").read_text(encoding="utf-8")
+SHAPE = SketchShape(16, 4)
+RECORDS: dict[str, WireRecord] = {"release": release(SHAPE), "close marker": marker(), "roll-up": rollup(SHAPE)}
+NAMES = pytest.mark.parametrize("name", RECORDS)
+
+
+def fenced(info: str) -> str:
+    [block] = re.findall(rf"^```{re.escape(info)}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    return block
+
+
+def dump(data: bytes) -> str:
+    """The lines of a hex block, as they must stand on the page."""
+    fields = raw_fields(data)
+    width = max(map(len, fields))
+    return "".join(f"{name:<{width}}  {raw.hex(' ')}\n" for name, raw in fields.items())
+
+
+def table(kind: int) -> list[list[str]]:
+    section = PAGE.split(f", kind {kind}\n")[1].strip().split("\n\n")[0]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in section.splitlines()[2:]]
+
+
+@NAMES
+def test_the_hex_on_the_page_is_the_record(name: str) -> None:
+    block = fenced(f"hex {name}")
+    data = bytes.fromhex("".join(line.split(maxsplit=1)[1] for line in block.splitlines()))
+    assert decode(data) == RECORDS[name]
+    assert block == dump(encode(RECORDS[name]))
+
+
+@pytest.mark.parametrize(("kind", "name"), list(enumerate(RECORDS, 1)))
+def test_the_tables_are_the_layouts(kind: int, name: str) -> None:
+    rows = table(kind)
+    raw = raw_fields(encode(RECORDS[name]))
+    assert [(row[1], row[2]) for row in rows[1:]] == [(field.name, field.wire.name) for field in LAYOUTS[kind]]
+    assert rows[0][2:] == [f"array of {len(LAYOUTS[kind])}", f"`{raw['header'].hex(' ')}`"]
+    named = {"P": "pipeline", "H": "hash", "G": "grain", "Z": "zone"}
+    lengths = {letter: len(raw.get(field, b"")) for letter, field in named.items()}
+    at = 0
+    for row, field in zip(rows, raw, strict=True):
+        offset = row[0].strip("`")
+        assert re.fullmatch(r"[0-9PHGZNW+*]+", offset)
+        assert eval(offset, {}, lengths | {"N": SHAPE.nbytes, "W": 2}) == at, field
+        at += len(raw[field])
+
+
+def test_the_program_on_the_page_reads_what_is_written() -> None:
+    scope: dict[str, Any] = {}
+    program = fenced("python")
+    assert set(re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE)) == {"msgpack", "numpy"}
+    exec(compile(program, "wire-format.md", "exec"), scope)
+    first, last = release(SHAPE), rollup(SHAPE, releases=24)
+    record = scope["read"](encode(first))
+    assert (record["pipeline"], record["id"], record["key"]) == ("visits", first.release_id, ["/pricing"])
+    assert np.array_equal(record["cells"], first.sketch.cells())
+    assert math.isclose(scope["epsilon"](record), 1.0)
+    record = scope["read"](encode(last))
+    assert np.array_equal(record["counts"], last.tally.counts)
+    assert np.array_equal(record["cells"], last.merged.cells())
+    assert scope["read"](encode(marker()))["fingerprint"] == marker().fingerprint
+    with pytest.raises(ValueError, match="version 2"):
+        scope["read"](msgpack.packb([2, 1]))
