@@ -14,11 +14,12 @@ import click
 import numpy as np
 
 from sfm_stream.estimation.estimate import channel_of, estimate
-from sfm_stream.estimation.one_sketch import Channel, maximise, standard_errors
+from sfm_stream.estimation.one_sketch import maximise, standard_errors
 from sfm_stream.estimation.pair import estimate_pair
 from sfm_stream.estimation.union import union
 from sfm_stream.methods.logic import bit_and
 from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.noisy_bits import NoisyBits
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.estimation.union import union
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

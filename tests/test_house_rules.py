@@ -32,6 +32,8 @@ LAYERS = [
     ["windows"],
     ["pipeline"],
     ["transport"],
+    ["config.tables"],
+    ["config.credentials", "config.rules"],
     ["config"],
     ["answers"],
     ["workers"],

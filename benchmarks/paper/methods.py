@@ -11,10 +11,10 @@ from benchmarks.paper.baselines import fm85
 from benchmarks.paper.baselines.pagh_stausholm import READINGS, RELATIVE, Reading, intersect
 from benchmarks.paper.cells import FM85, LOOSE, PCSA, SYM, TIGHT, XOR, Cell, SeededCoins
 from sfm_stream.estimation.estimate import estimate
-from sfm_stream.estimation.one_sketch import Channel, maximise
+from sfm_stream.estimation.one_sketch import maximise
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
-from sfm_stream.privacy.flip import privatize
-from sfm_stream.sketch.mechanism import Mechanism
+from sfm_stream.methods.privatize import privatize
+from sfm_stream.sketch.mechanism import Channel, Mechanism
 from sfm_stream.sketch.noisy_bits import NoisyBitmap
 from sfm_stream.sketch.raw import PcsaSketch
 

@@ -12,12 +12,12 @@ from enum import StrEnum
 
 from sfm_stream.errors import UsageError
 from sfm_stream.estimation.intervals import normal_limits
-from sfm_stream.estimation.one_sketch import Channel, maximise
+from sfm_stream.estimation.one_sketch import maximise
 from sfm_stream.estimation.score import Inverted
 from sfm_stream.estimation.union import union
-from sfm_stream.sketch.bitmap import RawBitmap
-from sfm_stream.sketch.mechanism import Mechanism
+from sfm_stream.sketch.mechanism import Channel, Mechanism
 from sfm_stream.sketch.noisy_bits import NoisyBitmap
+from sfm_stream.sketch.raw import RawBitmap
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally
 

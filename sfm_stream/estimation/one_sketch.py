@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -12,36 +11,9 @@ from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.occupancy import Occupancy
 from sfm_stream.estimation.score import Inverted, Scores, Signal, invert
 from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.mechanism import Channel
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """How bits become noisy: Pr(one | bit set) = p, Pr(one | bit not set) = q < p (the paper's F_{p,q}).
-
-    z = (p - T) / (p - q) of a noisy bit T has mean 1 where the bit is not set and 0 where it is.
-    """
-
-    miss: float
-    """1 - p."""
-    q: float
-    gap: float
-    """p - q, given apart: the difference of two rounded numbers near 1/2 would not be exact."""
-
-    @property
-    def p(self) -> float:
-        return 1.0 - self.miss
-
-    @property
-    def empty_variance(self) -> float:
-        """Variance of z where the bit is not set."""
-        return self.q * (1.0 - self.q) / self.gap**2
-
-    @property
-    def lit_square(self) -> float:
-        """Mean square of z where the bit is set."""
-        return self.p * self.miss / self.gap**2
 
 
 def maximise(

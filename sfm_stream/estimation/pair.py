@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.estimation.estimate import Estimate, Status, channel_of, estimate, normal_estimate, require_confidence
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.estimation.score import TINY
-from sfm_stream.sketch.mechanism import Mechanism
+from sfm_stream.sketch.mechanism import Channel, Mechanism
 from sfm_stream.sketch.merge import merged_threshold
 from sfm_stream.sketch.noisy_bits import NoisyBits, require_draws_of_their_own
 from sfm_stream.sketch.sfm import SfmSketch, require_same

@@ -226,8 +226,8 @@ def page() -> str:
 
 _PAGE = """# Metrics
 
-Made from `sfm_stream/observe/metrics.py`, which defines each of them once. docs/operating.md says where they are served and
-what to alert on. There are no other series: none of the process, and none that ends in `_created`.
+Made from `sfm_stream/observe/metrics.py`, which defines each of them once. docs/operating.md says where they
+are served and what to alert on. There are no other series: none of the process, and none that ends in `_created`.
 
 ## Public
 Served at `metrics.public` by the roll-up worker. Functions of published records alone: of the last final hour and day,

@@ -6,12 +6,39 @@ import math
 from dataclasses import dataclass
 
 from sfm_stream.errors import UsageError
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.sketch.sfm import GRID
 
 FAINTEST = 1 << 40
 """An estimate takes a smaller chance of noise, of an epsilon above 16, for this: it flips less than one cell of the
 largest sketch, and a float tells 1 - 2^-24 from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """How bits become noisy: Pr(one | bit set) = p, Pr(one | bit not set) = q < p (the paper's F_{p,q}).
+
+    z = (p - T) / (p - q) of a noisy bit T has mean 1 where the bit is not set and 0 where it is.
+    """
+
+    miss: float
+    """1 - p."""
+    q: float
+    gap: float
+    """p - q, given apart: the difference of two rounded numbers near 1/2 would not be exact."""
+
+    @property
+    def p(self) -> float:
+        return 1.0 - self.miss
+
+    @property
+    def empty_variance(self) -> float:
+        """Variance of z where the bit is not set."""
+        return self.q * (1.0 - self.q) / self.gap**2
+
+    @property
+    def lit_square(self) -> float:
+        """Mean square of z where the bit is set."""
+        return self.p * self.miss / self.gap**2
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NoReturn, Self
+
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.sketch.bitmap import RawBitmap
-from sfm_stream.sketch.hashing import XXH64, ItemHash
+from sfm_stream.errors import IncompatibleError, UsageError
+from sfm_stream.sketch.columns import present
+from sfm_stream.sketch.hashing import XXH64, ItemHash, hash_items
+from sfm_stream.sketch.layout import Layout
 from sfm_stream.sketch.shape import SketchShape
+
+
+class RawBitmap:
+    """The cells that a set of items lights, over any layout. PcsaSketch is the one that streams are counted in.
+
+    It reveals who is in it, so that nothing takes it along unasked: it cannot be pickled, copied, printed or compared.
+    `sfm_stream.privacy.flip` turns it into a public one. This guards against accidents, not against the program that
+    holds the object: Python hides no memory from that, and `bits`, `_bits` and a debugger show all of it.
+    """
+
+    __slots__ = ("_bits", "hash", "layout")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, layout: Layout, item_hash: ItemHash = XXH64) -> None:
+        self.layout = layout
+        self.hash = item_hash
+        self._bits: NDArray[np.uint8] = np.zeros(layout.nbytes, np.uint8)
+
+    def add(self, items: Iterable[object] | NDArray[np.generic]) -> Self:
+        """Add a column of items, without those that are missing (columns.py); returns self.
+
+        Raises ItemError, and adds nothing, if one has no canonical encoding or what is given is no column.
+        """
+        cells = self.layout.place(hash_items(present(items), self.hash))
+        np.bitwise_or.at(self._bits, cells >> np.uint32(3), (np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8)))
+        return self
+
+    def __ior__(self, other: RawBitmap) -> Self:
+        """The union with another raw one, in place. A raw and a private bitmap can never be combined."""
+        if not isinstance(other, RawBitmap):
+            return NotImplemented
+        if (self.layout, self.hash.name) != (other.layout, other.hash.name):
+            raise IncompatibleError(
+                f"raw sketches differ: {self.layout} {self.hash.name} against {other.layout} {other.hash.name}"
+            )
+        self._bits |= other._bits
+        return self
+
+    def _fill(self, bits: NDArray[np.uint8]) -> Self:
+        if bits.shape != self._bits.shape:
+            raise UsageError(f"bits: {bits.shape} bytes where {self.layout} has {self.layout.nbytes}")
+        self._bits[:] = bits
+        return self
+
+    @property
+    def bits(self) -> NDArray[np.uint8]:
+        """The packed bitmap as it is now, shape (layout.nbytes,): a copy, no part of which can be written. SECRET."""
+        return np.frombuffer(self._bits.tobytes(), np.uint8)
+
+    def popcount(self) -> int:
+        """Number of lit cells; one item changes it by at most layout.throws. SECRET."""
+        return int(np.bitwise_count(self._bits).sum())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.layout} {self.hash.name}, content withheld>"
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise TypeError("raw sketches are secret and do not compare")
+
+    def _refuse(self, *arguments: object) -> NoReturn:
+        raise TypeError("raw sketches are secret: they are neither pickled nor copied")
+
+    __reduce_ex__ = __reduce__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
 
 
 class PcsaSketch(RawBitmap):

@@ -68,7 +68,7 @@ def settled(ask: Callable[[], Question], done: Callable[[Question], bool]) -> Qu
 
 
 def test_the_leader_tells_the_debugging_replica_what_it_has_appended(kafka_three: Cluster) -> None:
-    """And replicas answer for the leader's epoch only: that is what transport/kafka/kafka_python/log_end.py builds on."""
+    """And replicas answer for the leader's epoch only: kafka_python/log_end.py builds on that."""
     topic = make_topic(kafka_three.bootstrap, topic_name("log-end"))
     with producing(kafka_three.bootstrap) as producer, log_of(kafka_three) as log:
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Local days by asking every quarter of an hour for its date: oracle for pipeline/rollup/calendar.py. Imports nothing of it.
+"""Local days by asking every quarter of an hour for its date: oracle for rollup/calendar.py. Imports nothing of it.
 
 A day begins at the first instant that shows its date, and the day of an instant is the latest one that has begun: where
 clocks go back over midnight, the old date that shows again belongs to the new day.

@@ -1,4 +1,4 @@
-"""What a roll-up must publish, from a plain walk over the log: oracle for pipeline/rollup/rollup.py. Imports nothing of it.
+"""What a roll-up must publish, from a plain walk over the log: oracle for rollup/rollup.py. Imports nothing of it.
 
 The log is a list of events in order:
     ("release", epoch, start_ms, key, bits)      bits: a string of "0" and "1"

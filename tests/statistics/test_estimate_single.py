@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from reference.occupancy import lit_cells, noisy_ones
 
-from sfm_stream.estimation.one_sketch import Channel, maximise, standard_errors
+from sfm_stream.estimation.one_sketch import maximise, standard_errors
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
 TRIALS = 600

@@ -11,9 +11,9 @@ import pytest
 from reference.occupancy import PATTERNS, lit_cells, lit_windows, noisy_histogram, noisy_ones
 
 from sfm_stream.estimation.estimate import estimate, sum_disjoint
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.estimation.union import union
 from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.merge import merge
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape

@@ -13,13 +13,12 @@ from scipy.stats import binom, chi2
 from support.seeded_coins import SeededCoins
 
 from sfm_stream.estimation.estimate import Status, estimate
+from sfm_stream.methods.layouts import BloomFilter, LinearCounting, LiquidLegions
 from sfm_stream.methods.logic import union, union_by_xor
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
-from sfm_stream.privacy.flip import privatize
-from sfm_stream.sketch.bitmap import RawBitmap
+from sfm_stream.methods.privatize import privatize
 from sfm_stream.sketch.hashing import hash_items
-from sfm_stream.sketch.layout import BloomFilter, LinearCounting, LiquidLegions
-from sfm_stream.sketch.raw import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch, RawBitmap
 from sfm_stream.sketch.shape import SketchShape
 
 LAYOUTS = [LinearCounting(1000), BloomFilter(2048, 3), LiquidLegions(512, 8.0), SketchShape(128, 16)]

@@ -9,7 +9,7 @@ from math import lgamma
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.estimation.one_sketch import Channel
+from sfm_stream.sketch.mechanism import Channel
 
 Array = NDArray[np.float64]
 MAX_SUPPORT = 64

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.estimation.intervals import Acceptance
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.estimation.score import Inverted, Scores, Signal, invert
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
 Array = NDArray[np.float64]

@@ -23,8 +23,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.estimation.union.kernel import kernel
+from sfm_stream.sketch.mechanism import Channel
 
 Array = NDArray[np.float64]
 SHARE = 0.1

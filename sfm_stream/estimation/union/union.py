@@ -16,12 +16,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.estimation.one_sketch import maximise as maximise_one
 from sfm_stream.estimation.score import Inverted
 from sfm_stream.estimation.union import mixture, moment
 from sfm_stream.estimation.union.kernel import kernel
 from sfm_stream.estimation.union.overlap import overlaps
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
 

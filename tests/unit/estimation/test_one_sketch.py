@@ -12,9 +12,10 @@ from reference.occupancy import count_law
 
 from sfm_stream.estimation.intervals import Acceptance, normal_limits
 from sfm_stream.estimation.occupancy import Occupancy
-from sfm_stream.estimation.one_sketch import Channel, maximise, standard_errors
+from sfm_stream.estimation.one_sketch import maximise, standard_errors
 from sfm_stream.estimation.union import moment
 from sfm_stream.estimation.union.kernel import MAX_SUPPORT, kernel
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
 BIG = SketchShape(4096, 24)

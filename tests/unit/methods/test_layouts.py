@@ -11,13 +11,13 @@ from reference import bitmap_oracle as oracle
 from sfm_stream.errors import IncompatibleError, ShapeError, UsageError
 from sfm_stream.estimation.estimate import estimate
 from sfm_stream.estimation.occupancy import Occupancy
+from sfm_stream.methods.layouts import BloomFilter, LinearCounting, LiquidLegions
 from sfm_stream.methods.mechanisms import symmetric
-from sfm_stream.privacy.flip import flip, privatize
-from sfm_stream.sketch.bitmap import RawBitmap
+from sfm_stream.methods.privatize import privatize
+from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.hashing import keyed_blake2b
-from sfm_stream.sketch.layout import BloomFilter, LinearCounting, LiquidLegions
 from sfm_stream.sketch.noisy_bits import NoisyBitmap, NoisyBits
-from sfm_stream.sketch.raw import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch, RawBitmap
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 

@@ -14,11 +14,11 @@ import pytest
 from reference import merge_oracle
 
 from sfm_stream.errors import IncompatibleError, UsageError
+from sfm_stream.methods.layouts import BloomFilter, LinearCounting
 from sfm_stream.methods.logic import bit_and, bit_not, bit_or, bit_xor, or_by_xor, union, union_by_xor
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.sketch import merge as merging
 from sfm_stream.sketch.hashing import XXH64
-from sfm_stream.sketch.layout import BloomFilter, LinearCounting
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.noisy_bits import NoisyBitmap, NoisyBits
 from sfm_stream.sketch.raw import PcsaSketch

@@ -15,15 +15,15 @@ from reference.exact_exp import exp_bounds
 from support.coin_tapes import assert_draws, explore
 
 from sfm_stream.errors import EpsilonError
+from sfm_stream.methods.layouts import BloomFilter, LinearCounting
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
+from sfm_stream.methods.privatize import privatize, respond
 from sfm_stream.privacy import flip as flipping
 from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, flip_threshold, shared
-from sfm_stream.privacy.flip import flip, privatize, respond
+from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.bernoulli import Word, draw
-from sfm_stream.sketch.bitmap import RawBitmap
-from sfm_stream.sketch.layout import BloomFilter, LinearCounting
 from sfm_stream.sketch.mechanism import Mechanism
-from sfm_stream.sketch.raw import PcsaSketch
+from sfm_stream.sketch.raw import PcsaSketch, RawBitmap
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.sketch.shape import SketchShape
 

@@ -35,7 +35,8 @@ def log(name="sfm_stream.composition.kafka"):
 def test_text_has_time_level_logger_message_and_fields():
     (line,) = lines(lambda: log().info("created topic %s", "views.outbox", extra={"partitions": 3}))
     assert re.fullmatch(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info sfm_stream.composition.kafka: created topic views.outbox partitions=3",
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info sfm_stream\.composition\.kafka: "
+        r"created topic views.outbox partitions=3",
         line,
     )
 

@@ -17,8 +17,8 @@ import pytest
 
 from sfm_stream import PcsaSketch, SketchShape, flip
 from sfm_stream.errors import EpsilonError, ItemError, ShapeError
+from sfm_stream.methods.layouts import BloomFilter, LinearCounting, LiquidLegions
 from sfm_stream.privacy.selection import parse_delta
-from sfm_stream.sketch.layout import BloomFilter, LinearCounting, LiquidLegions
 
 SHAPE = SketchShape(1024, 16)
 

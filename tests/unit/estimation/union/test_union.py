@@ -8,9 +8,9 @@ import pytest
 from reference import likelihood_oracle as oracle
 from reference.occupancy import count_law
 
-from sfm_stream.estimation.one_sketch import Channel
 from sfm_stream.estimation.union import mixture, overlap, union
 from sfm_stream.estimation.union.overlap import overlaps
+from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
 SHAPE = SketchShape(64, 16)
