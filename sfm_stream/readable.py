@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from sfm_stream.types import KeyPart
+from sfm_stream.units import DAY_MS, HOUR_MS, INT64_MAX, INT64_MIN, MINUTE_MS, SECOND_MS
 
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 ALL = "(all)"
@@ -41,13 +42,13 @@ def local(time_ms: int, zone: str) -> str:
     """A time of day in a zone, as `--from` takes it back: with its offset in the hour that clocks show twice."""
     moment = datetime.fromtimestamp(time_ms / 1000, ZoneInfo(zone))
     twice = moment.utcoffset() != moment.replace(fold=1 - moment.fold).utcoffset()
-    parts = "milliseconds" if time_ms % 1000 else "seconds" if time_ms % 60_000 else "minutes"
+    parts = "milliseconds" if time_ms % SECOND_MS else "seconds" if time_ms % MINUTE_MS else "minutes"
     return (moment if twice else moment.replace(tzinfo=None)).isoformat(" ", parts)
 
 
 def duration(span_ms: int) -> str:
     """As a configuration takes it: 15m, 1h, 500ms."""
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+    for unit, size in (("d", DAY_MS), ("h", HOUR_MS), ("m", MINUTE_MS), ("s", SECOND_MS)):
         if span_ms and span_ms % size == 0:
             return f"{span_ms // size}{unit}"
     return f"{span_ms}ms"
@@ -119,6 +120,6 @@ def _part_text(part: KeyPart) -> str:
 def _bare(text: str) -> KeyPart:
     if _BYTES.fullmatch(text):
         return bytes.fromhex(text[2:])
-    if _INTEGER.fullmatch(text) and len(text) <= 20 and -(1 << 63) <= (number := int(text)) < 1 << 63:
+    if _INTEGER.fullmatch(text) and len(text) <= 20 and INT64_MIN <= (number := int(text)) <= INT64_MAX:
         return number if str(number) == text else text
     return text

@@ -135,9 +135,6 @@ class Record:
     timestamp_ms: int
 
 
-SKETCHES, ROLLUPS, DEAD_LETTERS = "sketches", "rollups", "dead-letters"
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     """What is committed with every step: all that a successor needs to go on. OPERATOR DOMAIN.

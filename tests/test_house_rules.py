@@ -19,6 +19,7 @@ Rule = Callable[[str, str], list[str]]
 
 LAYERS = [
     ["errors"],
+    ["units"],
     ["types"],
     ["readable"],
     ["clock"],

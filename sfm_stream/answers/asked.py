@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from sfm_stream.errors import ConflictError, UsageError
 from sfm_stream.readable import instant
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.types import ROLLUPS, SKETCHES, StoredRecord, Window
+from sfm_stream.types import StoredRecord, Window
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at, payload_digest
 from sfm_stream.wire.records import release_id
 

@@ -19,7 +19,8 @@ from sfm_stream.readable import finite, key_json
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.types import ROLLUPS, Window
+from sfm_stream.types import Window
+from sfm_stream.units import ROLLUPS
 from sfm_stream.wire import presto
 from sfm_stream.wire.codec import Release, RollupRecord
 from sfm_stream.wire.keys import decode_key

@@ -14,7 +14,8 @@ from sfm_stream.composition.published import published
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.readable import visible
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.types import ROLLUPS, SKETCHES, Window
+from sfm_stream.types import Window
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.keys import encode_key
 
 

@@ -21,7 +21,7 @@ from sfm_stream.composition.run_to_end import Stop
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import ConflictError
 from sfm_stream.readable import visible
-from sfm_stream.types import ROLLUPS, SKETCHES
+from sfm_stream.units import ROLLUPS, SKETCHES
 
 STDOUT = Path("-")
 TABLES: dict[str, type[CsvTable] | type[ParquetTable]] = {".parquet": ParquetTable, ".csv": CsvTable}

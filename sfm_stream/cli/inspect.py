@@ -17,7 +17,7 @@ from sfm_stream.config.config import load_config
 from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.readable import finite, instant, key_json, key_text
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.types import ROLLUPS, SKETCHES
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
 from sfm_stream.wire.keys import decode_key
 

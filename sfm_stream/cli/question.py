@@ -18,7 +18,8 @@ from sfm_stream.errors import NothingFound, SfmStreamError
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.readable import duration, key_text, local, parse_key
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.types import ROLLUPS, SKETCHES, KeyPart, Window
+from sfm_stream.types import KeyPart, Window
+from sfm_stream.units import FOREVER_MS, INT64_MAX, INT64_MIN, ROLLUPS, SKETCHES
 from sfm_stream.wire.keys import decode_key, encode_key
 
 KEY = click.option(
@@ -29,7 +30,6 @@ FROM = click.option(
 )
 TO = click.option("--to", "until", help="End of the span, exclusive.")
 
-FOREVER_MS = 1 << 62
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_READINGS = 1024
@@ -214,7 +214,7 @@ def _encodings(config: Config, text: str) -> list[bytes]:
 
 
 def _can_be_key(part: object) -> bool:
-    return type(part) is str or (type(part) is int and -(1 << 63) <= part < 1 << 63)
+    return type(part) is str or (type(part) is int and INT64_MIN <= part <= INT64_MAX)
 
 
 def _readings(text: str, fields: int) -> list[tuple[KeyPart, ...]]:

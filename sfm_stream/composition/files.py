@@ -15,7 +15,8 @@ from sfm_stream.readable import instant
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
-from sfm_stream.types import SKETCHES, PartitionState
+from sfm_stream.types import PartitionState
+from sfm_stream.units import SKETCHES
 from sfm_stream.workers.ingest import IngestWorker, require_epoch_start
 from sfm_stream.workers.rollup import RollupWorker
 

@@ -31,7 +31,8 @@ from sfm_stream.transport.kafka.topic_changes import (
 )
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
 from sfm_stream.transport.kafka.transport import KafkaTransport
-from sfm_stream.types import DEAD_LETTERS, ROLLUPS, SKETCHES, RecordBatch
+from sfm_stream.types import RecordBatch
+from sfm_stream.units import DEAD_LETTERS, ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import RollupRecord
 from sfm_stream.workers.ingest import IngestWorker, require_epoch_start
 from sfm_stream.workers.metered import MeteredTransport

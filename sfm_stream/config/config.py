@@ -29,7 +29,8 @@ from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.windows.tumbling import FOREVER_MS, Tumbling
+from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.windows.whole import Whole
 
 __all__ = ["STDIN", "Config", "load_config", "parse_config"]

@@ -11,7 +11,7 @@ from sfm_stream.config.credentials import password
 from sfm_stream.config.tables import KeyEntry, Settings
 from sfm_stream.errors import ConfigError, SfmStreamError
 from sfm_stream.events.event_format import MAX_TIME_MS, EventFormat
-from sfm_stream.pipeline.rollup.calendar import HOUR_MS, Calendar, calendar
+from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
 from sfm_stream.privacy.epsilon import flip_threshold, parse_epsilon
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
@@ -20,6 +20,7 @@ from sfm_stream.readable import duration, instant
 from sfm_stream.sketch.hashing import XXH64, ItemHash, keyed_blake2b
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import KeyValue
+from sfm_stream.units import HOUR_MS, INT64_MAX, INT64_MIN
 from sfm_stream.wire.keys import encode_key
 
 _T = TypeVar("_T")
@@ -155,7 +156,7 @@ class Check:
         parts = tuple(entry) if isinstance(entry, list) else (entry,)
         if len(parts) != len(fields):
             self.problems.append(f"privacy.declared: a key of {len(parts)} fields where event.key has {len(fields)}")
-        if any(isinstance(part, int) and not -(1 << 63) <= part < 1 << 63 for part in parts):
+        if any(isinstance(part, int) and not INT64_MIN <= part <= INT64_MAX for part in parts):
             raise ConfigError("privacy.declared: an integer key outside int64")
         if len(encode_key(parts)) > self.settings.event.max_key_bytes:
             self.problems.append("privacy.declared: a key longer than event.max_key_bytes")

@@ -23,7 +23,9 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+from sfm_stream.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+_UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
@@ -129,7 +131,7 @@ class WindowTable(Table):
     start: Instant | None = None
     end: Instant | None = None
     """Where an input is counted whole: the last border."""
-    max_future_skew: Duration = 3_600_000
+    max_future_skew: Duration = HOUR_MS
     clock_margin: Duration = 5_000
     """How far the clocks of brokers and workers may differ: windows close this much later where brokers give arrival
     times, and in idle partitions."""
@@ -166,7 +168,7 @@ class PrivacyTable(Table):
 
 class RollupTable(Table):
     zone: StrictStr = "UTC"
-    deadline: Duration = 3_600_000
+    deadline: Duration = HOUR_MS
     """How long after its end an hour or a day that is not final is published as it stands."""
 
 
@@ -186,8 +188,8 @@ class KafkaTable(Table):
     """Go on where the broker does not bound the time stamps of producers."""
     replication: Annotated[StrictInt, Field(ge=1)] = 3
     """Of the topics that are created."""
-    outbox_retention: Duration = 7 * 86_400_000
-    downtime: Duration = 86_400_000
+    outbox_retention: Duration = 7 * DAY_MS
+    downtime: Duration = DAY_MS
     """The longest stop after which the input must still hold every record that counts."""
     dead_letters: StrictBool = False
     """Write a pointer to each record that is dropped into a topic of the operator's."""

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sfm_stream.events.event_format import ISO8601, NUMERIC_UNITS, EventFormat
 from sfm_stream.events.formats.json_strict import NOT_UNICODE
 from sfm_stream.events.time_text import from_iso, from_pattern, number_in
-from sfm_stream.sketch.hashing import INT64_MAX, INT64_MIN
 from sfm_stream.types import NO_TIME, Reason
+from sfm_stream.units import INT64_MAX, INT64_MIN
 
 Times: TypeAlias = tuple[NDArray[np.int64], NDArray[np.uint8]]
 """Shape (n,) each: milliseconds or NO_TIME, and a Reason."""

@@ -23,17 +23,10 @@ from sfm_stream.events.event_time import EventTime, Times
 from sfm_stream.events.formats.json_fast import JsonLines, PlainRows, as_positions
 from sfm_stream.events.formats.json_strict import NOT_UNICODE, StrictReader
 from sfm_stream.events.key_table import KeyTable, encode_key
-from sfm_stream.sketch.hashing import (
-    INT64_MAX,
-    INT64_MIN,
-    XXH64,
-    ItemHash,
-    encode_item,
-    hash_encoded,
-    hash_items,
-)
+from sfm_stream.sketch.hashing import XXH64, ItemHash, encode_item, hash_encoded, hash_items
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, KeyValue, Reason, RecordBatch
+from sfm_stream.units import INT64_MAX, INT64_MIN
 
 __all__ = ["EventFormat", "Extractor", "PythonExtractor"]
 

@@ -16,8 +16,8 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
+from sfm_stream.units import DAY_MS, MINUTE_MS
 
-DAY_MS: Final = 86_400_000
 _BLOCK_LINES = 8192
 _DAY_STEPS = 1440
 _LINE = b'{"page":"/p/%d","user":"u-%08d","at":%d,"session":"%08x","referrer":"/p/%d","agent":"%b","spent":%d}'
@@ -44,7 +44,7 @@ class Traffic:
     visitors: int = 100_000
     new_share: float = 0.2
     late_share: float = 0.02
-    grace_ms: int = 60_000
+    grace_ms: int = MINUTE_MS
     jitter_ms: int = 2_000
     bad_share: float = 0.002
 

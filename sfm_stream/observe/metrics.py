@@ -23,7 +23,7 @@ from sfm_stream.pipeline.rollup.coverage import Absence, rollup_estimate
 from sfm_stream.wire.codec import RollupRecord
 from sfm_stream.wire.keys import decode_key
 
-GRAINS = ("hour", "day")
+SHOWN_GRAINS = ("hour", "day")
 """Spans whose estimates are shown."""
 
 
@@ -163,7 +163,7 @@ class PublicMetrics:
 
     def published(self, record: RollupRecord) -> None:
         """Take note of a record that was just published; one that is not final is not shown."""
-        if not record.complete or record.grain not in GRAINS:
+        if not record.complete or record.grain not in SHOWN_GRAINS:
             return
         end_ms, place = record.window.end_ms, (record.partition, record.grain)
         with self._lock:
@@ -191,7 +191,7 @@ class PublicMetrics:
     def _samples(self) -> Iterator[Sample]:
         with self._lock:
             spans = [(grain, list(span.keys.values()), span.left_out) for (_, grain), span in self._spans.items()]
-        for grain in GRAINS:
+        for grain in SHOWN_GRAINS:
             shown: dict[str, _Figures] = {}
             for found in (figures for of, listed, _ in spans if of == grain for figures in listed):
                 if found.label not in shown or shown[found.label].rank < found.rank:

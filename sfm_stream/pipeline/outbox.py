@@ -23,7 +23,8 @@ import msgspec
 from sfm_stream.errors import ConflictError, FormatError, SfmStreamError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.readable import instant
-from sfm_stream.types import NO_TIME, SKETCHES, Commit, Record, Step
+from sfm_stream.types import NO_TIME, Commit, Record, Step
+from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, decode, payload_digest
 
 VERSION = 1

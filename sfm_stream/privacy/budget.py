@@ -8,8 +8,6 @@ from decimal import Decimal
 from sfm_stream.errors import BudgetError
 from sfm_stream.privacy.epsilon import decimals, places_for, plain
 
-DAY_MS = 86_400_000
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:

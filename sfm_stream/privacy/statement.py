@@ -5,6 +5,7 @@ from __future__ import annotations
 from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, SelectedKeys
+from sfm_stream.units import HOUR_MS, MINUTE_MS, SECOND_MS
 
 _REMOVED = "all records of one item under one key in one window are removed"
 _BLANKED = "the item in all records of one item under one key in one window is blanked in place; "
@@ -96,7 +97,7 @@ def _keys(keys: KeyRule) -> str:
 
 
 def _span(milliseconds: int) -> str:
-    for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+    for unit, size in (("h", HOUR_MS), ("min", MINUTE_MS), ("s", SECOND_MS)):
         if milliseconds % size == 0:
             return f"{milliseconds // size} {unit}"
     return f"{milliseconds} ms"

@@ -19,8 +19,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from sfm_stream.errors import ItemError
+from sfm_stream.units import INT64_MAX, INT64_MIN
 
-INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 _INT64 = struct.Struct("<q")
 _FLOAT64 = struct.Struct("<d")
 _NAN = struct.pack("<Q", 0x7FF8000000000000)

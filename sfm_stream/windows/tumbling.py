@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.types import NO_TIME, EventColumns, Reason
-
-FOREVER_MS = 1 << 62
+from sfm_stream.units import FOREVER_MS
 
 
 @dataclass(frozen=True, slots=True)

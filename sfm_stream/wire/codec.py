@@ -28,6 +28,7 @@ from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
+from sfm_stream.units import INT31_MAX
 from sfm_stream.wire.fields import (
     BITMAP,
     DIGEST,
@@ -45,14 +46,7 @@ from sfm_stream.wire.fields import (
     require_bytes,
     require_canonical,
 )
-from sfm_stream.wire.records import (
-    INT31_MAX,
-    STATUSES,
-    CloseMarker,
-    Release,
-    RollupRecord,
-    WireRecord,
-)
+from sfm_stream.wire.records import STATUSES, CloseMarker, Release, RollupRecord, WireRecord
 
 __all__ = [
     "LAYOUTS",

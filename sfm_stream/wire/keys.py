@@ -8,10 +8,10 @@ import msgpack  # type: ignore[import-untyped]  # no stubs are published; every 
 
 from sfm_stream.errors import FormatError, UsageError
 from sfm_stream.types import KeyPart, KeyValue
+from sfm_stream.units import INT64_MAX, INT64_MIN
 
 MAX_KEY_BYTES = 65536
 MAX_KEY_PARTS = 32
-_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def encode_key(key: KeyValue) -> bytes:
@@ -60,7 +60,7 @@ def checked_parts(parts: Sequence[object]) -> tuple[KeyPart, ...]:
     for index, part in enumerate(parts):
         if not isinstance(part, str | bytes | int) or isinstance(part, bool):
             raise FormatError("key", f"field {index} is neither text, integer nor bytes: {type(part).__name__}")
-        if isinstance(part, int) and not _INT64_MIN <= part <= _INT64_MAX:
+        if isinstance(part, int) and not INT64_MIN <= part <= INT64_MAX:
             raise FormatError("key", f"the integer in field {index} is outside int64")
         checked.append(part)
     return tuple(checked)

@@ -17,19 +17,17 @@ from sfm_stream.readable import duration
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
+from sfm_stream.units import HOUR_MS, INT31_MAX, INT64_MAX, LONGEST_DAY_MS, QUARTER_MS, SHORTEST_DAY_MS
 from sfm_stream.wire.fields import KEY, TEXT, UINT, layout, pieces
 from sfm_stream.wire.keys import decode_key
-
-INT31_MAX, INT64_MAX = (1 << 31) - 1, (1 << 63) - 1
-QUARTER_MS = 900_000
 
 UNITS = ("removed", "blanked")
 STATUSES = ("ok", "empty", "saturated", "uninformative")
 """In the order of their codes on the wire."""
 SPANS_MS = {
     "quarter": (QUARTER_MS, QUARTER_MS),
-    "hour": (4 * QUARTER_MS, 4 * QUARTER_MS),
-    "day": (88 * QUARTER_MS, 104 * QUARTER_MS),  # a zone may move its clock by up to two hours
+    "hour": (HOUR_MS, HOUR_MS),
+    "day": (SHORTEST_DAY_MS, LONGEST_DAY_MS),
 }
 
 _PIPELINE = re.compile(r"[a-z0-9._-]{1,64}")

@@ -38,7 +38,7 @@ from sfm_stream.types import (
     Revoked,
     Step,
 )
-from sfm_stream.windows.tumbling import FOREVER_MS
+from sfm_stream.units import FOREVER_MS
 from sfm_stream.workers.ingest_report import IngestReport
 from sfm_stream.workers.perform import drain, perform
 

@@ -8,7 +8,8 @@ from sfm_stream.errors import StateError
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.rollup import Rollup, Seen
 from sfm_stream.transport.contract import TopicReader, Transport
-from sfm_stream.types import ROLLUPS, Assigned, InputEnd, RecordBatch, Revoked, Step
+from sfm_stream.types import Assigned, InputEnd, RecordBatch, Revoked, Step
+from sfm_stream.units import ROLLUPS
 from sfm_stream.wire.codec import RollupRecord, decode_rollup
 from sfm_stream.workers.perform import drain, perform
 

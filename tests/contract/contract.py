@@ -28,7 +28,8 @@ from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
 from sfm_stream.transport.kafka.kafka_python.client import Connection
 from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
-from sfm_stream.types import ROLLUPS, SKETCHES, Assigned, InputEnd, Record, Revoked, Step
+from sfm_stream.types import Assigned, InputEnd, Record, Revoked, Step
+from sfm_stream.units import ROLLUPS, SKETCHES
 
 INPUT = "input"
 

@@ -12,7 +12,8 @@ from contract.contract import BACKENDS, Backend, KafkaBackend, assign, poll_unti
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.transport.contract import Transport
 from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.types import ROLLUPS, SKETCHES, Commit, InputEnd, Record, Step, StoredRecord
+from sfm_stream.types import Commit, InputEnd, Record, Step, StoredRecord
+from sfm_stream.units import ROLLUPS, SKETCHES
 
 VALUES = [b'{"n": %d}' % n for n in range(40)]
 

@@ -28,7 +28,7 @@ from sfm_stream.composition.kafka import open_ingest, open_publisher, open_rollu
 from sfm_stream.composition.kafka_first_start import names_of
 from sfm_stream.composition.run_to_end import Stop
 from sfm_stream.config.config import load_config
-from sfm_stream.types import SKETCHES
+from sfm_stream.units import SKETCHES
 from sfm_stream.workers.loop import serve
 
 CELLS, LAST = 64 * 24, 64

@@ -25,7 +25,8 @@ from support.embedded_runs import (
 from support.patience import PATIENCE_S
 
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import ROLLUPS, SKETCHES, Record, Step
+from sfm_stream.types import Record, Step
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import decode
 
 KEYS = ["/x/[/y]", "/post/[id]", ":smile:", "[bold]b", "\x1b[31mred", "a\u202eb", "a\nok", 0, "0", "", "(all)"]

@@ -43,7 +43,8 @@ from sfm_stream.config.config import load_config
 from sfm_stream.estimation.estimate import estimate
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import ROLLUPS, SKETCHES, Record, Step, StoredRecord
+from sfm_stream.types import Record, Step, StoredRecord
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import encode
 from sfm_stream.wire.keys import encode_key
 

@@ -24,7 +24,8 @@ from sfm_stream.privacy.selection import selection_table
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, Commit, EventColumns, PartitionState, Record, Step
-from sfm_stream.windows.tumbling import FOREVER_MS, Tumbling
+from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.codec import CloseMarker, Release, decode
 
 SMALL = SketchShape(16, 2)

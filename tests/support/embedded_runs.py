@@ -20,7 +20,7 @@ from sfm_stream.composition.run_to_end import RunReport, Stop, run_to_end
 from sfm_stream.config.config import load_config
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import ROLLUPS, SKETCHES
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000

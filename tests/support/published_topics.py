@@ -8,7 +8,8 @@ from support.rollup_runs import QUARTER_MS, Run, at, marker, release
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import ROLLUPS, SKETCHES, StoredRecord, Window
+from sfm_stream.types import StoredRecord, Window
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import decode
 
 T0 = at("2026-01-01")

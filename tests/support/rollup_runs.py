@@ -14,7 +14,8 @@ from sfm_stream.pipeline.rollup.rollup import Rollup
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
-from sfm_stream.types import ROLLUPS, Commit, KeyValue, Step, Window
+from sfm_stream.types import Commit, KeyValue, Step, Window
+from sfm_stream.units import ROLLUPS
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode, encode
 from sfm_stream.wire.keys import encode_key
 

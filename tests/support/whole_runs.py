@@ -13,7 +13,7 @@ from sfm_stream.pipeline.counting.whole import WholeCounter
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.key_rules import KeyRule
 from sfm_stream.types import PartitionState
-from sfm_stream.windows.tumbling import FOREVER_MS
+from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.whole import Whole
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from sfm_stream.events.event_format import EventFormat
 from sfm_stream.events.formats.json_strict import MAX_DEPTH
-from sfm_stream.sketch.hashing import INT64_MAX, INT64_MIN
+from sfm_stream.units import INT64_MAX, INT64_MIN
 
 _Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 _Tree: TypeAlias = "dict[str, _Tree | str]"

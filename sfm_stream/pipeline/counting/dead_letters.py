@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from sfm_stream.types import DEAD_LETTERS, Dropped, Reason, Record
+from sfm_stream.types import Dropped, Reason, Record
+from sfm_stream.units import DEAD_LETTERS
 
 LETTERS_A_TRANSACTION = 2000
 

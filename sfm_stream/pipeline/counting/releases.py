@@ -17,7 +17,8 @@ from sfm_stream.privacy.key_rules import DeclaredKeys, SelectedKeys
 from sfm_stream.privacy.selection import select
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import SfmSketch
-from sfm_stream.types import SKETCHES, Record, Window
+from sfm_stream.types import Record, Window
+from sfm_stream.units import SKETCHES
 from sfm_stream.windows.store import OpenWindow
 from sfm_stream.wire.codec import CloseMarker, Release, encode
 from sfm_stream.wire.keys import encode_key

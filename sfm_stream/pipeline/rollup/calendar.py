@@ -10,11 +10,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sfm_stream.errors import ConfigError, StateError
 from sfm_stream.readable import duration, instant
 from sfm_stream.types import Window
+from sfm_stream.units import GRAINS, HOUR_MS, LONGEST_DAY_MS, MINUTE_MS, QUARTER_MS, SHORTEST_DAY_MS
 
-QUARTER_MS, HOUR_MS = 900_000, 3_600_000
-GRAINS = ("quarter", "hour", "day")
 """In the order of publication where several spans end together."""
-SHORTEST_DAY_MS, LONGEST_DAY_MS = 22 * HOUR_MS, 26 * HOUR_MS
 """What a published day may be: a zone that moves its clock further on one day cannot be rolled up by it."""
 
 _DAY = timedelta(days=1)
@@ -82,8 +80,8 @@ def calendar(zone: str, window_ms: int, since_ms: int, until_year: int = 2100) -
     found = Calendar(zone, "quarter" if step < HOUR_MS else "hour", longest)
     if found.base_ms % window_ms:
         raise ConfigError(
-            f"rollup.zone: days of {zone} are sums of spans of {found.base_ms // 60_000} min of UTC, which windows of "
-            f"{duration(window_ms)} do not fill; choose a window.size that divides {found.base_ms // 60_000} min"
+            f"rollup.zone: days of {zone} are sums of spans of {found.base_ms // MINUTE_MS} min of UTC, which windows "
+            f"of {duration(window_ms)} do not fill; choose a window.size that divides {found.base_ms // MINUTE_MS} min"
         )
     return found
 

@@ -8,13 +8,14 @@ from typing import Literal, TypeAlias
 
 from sfm_stream.errors import IncompatibleError, StateError
 from sfm_stream.estimation.estimate import estimate
-from sfm_stream.pipeline.rollup.calendar import GRAINS, Calendar
+from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.readable import duration, instant
 from sfm_stream.sketch.merge import merge_tally
 from sfm_stream.sketch.sfm import Described
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
+from sfm_stream.units import GRAINS
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord
 
 Outcome: TypeAlias = Literal["merged", "duplicate", "conflict", "already_final"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.rollup.calendar import GRAINS
 from sfm_stream.types import Commit
+from sfm_stream.units import GRAINS
 
 VERSION = 1
 

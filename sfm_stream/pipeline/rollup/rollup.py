@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.rollup.calendar import LONGEST_DAY_MS, Calendar
+from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.open_spans import Epoch, EpochHead, Outcome, Span
 from sfm_stream.pipeline.rollup.position import (
     Cursor,
@@ -31,7 +31,8 @@ from sfm_stream.pipeline.rollup.position import (
     encode_rollup_state,
 )
 from sfm_stream.sketch.tally_sum import TallySum
-from sfm_stream.types import ROLLUPS, Commit, Record, Step
+from sfm_stream.types import Commit, Record, Step
+from sfm_stream.units import LONGEST_DAY_MS, ROLLUPS
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode_at, encode
 
 _FOREVER_MS = 1 << 63

@@ -36,7 +36,8 @@ from sfm_stream.transport.files.log_schema import (
 )
 from sfm_stream.transport.files.released import ReleasedBorders, sync_directory
 from sfm_stream.transport.files.storage import damaged, database_fault, opening, require_one_name, require_readable
-from sfm_stream.types import SKETCHES, Commit, Record, Step, StoredRecord
+from sfm_stream.types import Commit, Record, Step, StoredRecord
+from sfm_stream.units import SKETCHES
 
 BUSY_TIMEOUT_MS = 5_000
 PAGE_RECORDS = 256

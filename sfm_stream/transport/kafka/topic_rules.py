@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from sfm_stream.transport.kafka.kafka_python.client import MAX_RECORD_BYTES
+from sfm_stream.units import HOUR_MS
 
 MAX_BATCH_BYTES = MAX_RECORD_BYTES + 4096
 """The largest record in a batch of its own."""
 REPLICATED = 3
 """From this many replicas on, two of them have to have a record before it counts as written."""
-FOREVER_MS = (1 << 63) - 1
-_HOUR_MS = 3_600_000
+UNBOUNDED_MS = (1 << 63) - 1
 _BOUND = "message.timestamp.{}.max.ms"
 _OLDER_BOUND = "message.timestamp.difference.max.ms"
 """For both directions; the only one before Kafka 3.6, gone since 4.0."""
@@ -40,8 +40,8 @@ class TopicFacts:
 
     def timestamp_bound_ms(self, direction: str) -> int:
         """How far "before" or "after" the broker's clock time stamps of producers may lie."""
-        bound = int(self.configs.get(_BOUND.format(direction), FOREVER_MS))
-        return bound if bound != FOREVER_MS else int(self.configs.get(_OLDER_BOUND, FOREVER_MS))
+        bound = int(self.configs.get(_BOUND.format(direction), UNBOUNDED_MS))
+        return bound if bound != UNBOUNDED_MS else int(self.configs.get(_OLDER_BOUND, UNBOUNDED_MS))
 
 
 class Purpose(StrEnum):
@@ -81,7 +81,7 @@ class TopicRules:
         settings = {demand.setting: demand.value for demand in self._demands(replication)}
         if self.purpose in RELEASED:
             bounds = [_OLDER_BOUND] if older else [_BOUND.format("before"), _BOUND.format("after")]
-            settings |= dict.fromkeys(bounds, str(FOREVER_MS))
+            settings |= dict.fromkeys(bounds, str(UNBOUNDED_MS))
         return settings
 
     def problems(self, facts: TopicFacts, partitions: int) -> list[str]:
@@ -94,9 +94,9 @@ class TopicRules:
                 found.append(_wrong(facts, demand.setting, value, needed, demand.otherwise))
         if self.purpose in RELEASED:
             for direction, windows in (("before", "old windows"), ("after", "windows ahead of its clock")):
-                if (bound := facts.timestamp_bound_ms(direction)) != FOREVER_MS:
+                if (bound := facts.timestamp_bound_ms(direction)) != UNBOUNDED_MS:
                     setting, otherwise = _bound_setting(facts, direction), f"the broker refuses {windows}"
-                    found.append(_wrong(facts, setting, str(bound), str(FOREVER_MS), otherwise))
+                    found.append(_wrong(facts, setting, str(bound), str(UNBOUNDED_MS), otherwise))
         return found
 
     def _demands(self, replication: int) -> list[_Demand]:
@@ -198,7 +198,7 @@ def _clock_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNee
 def _bound_setting(facts: TopicFacts, direction: str) -> str:
     """The setting that timestamp_bound_ms() is taken from."""
     setting = _BOUND.format(direction)
-    unset = int(facts.configs.get(setting, FOREVER_MS)) == FOREVER_MS
+    unset = int(facts.configs.get(setting, UNBOUNDED_MS)) == UNBOUNDED_MS
     return _OLDER_BOUND if unset and _OLDER_BOUND in facts.configs else setting
 
 
@@ -279,7 +279,7 @@ def _ledger(_: int) -> list[_Demand]:
             lambda value: _policy(value) == {"compact"},
             "the ledger would lose positions, or grow for ever",
         ),
-        _Demand("segment.ms", str(_HOUR_MS)),
+        _Demand("segment.ms", str(HOUR_MS)),
         _Demand("min.cleanable.dirty.ratio", "0.1"),
     ]
 

@@ -20,7 +20,8 @@ from sfm_stream.events.formats.json_strict import Fields, StrictReader
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import Limits
 from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.types import SKETCHES, InputEnd, Reason, Record
+from sfm_stream.types import InputEnd, Reason, Record
+from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import decode
 from sfm_stream.wire.keys import encode_key
 

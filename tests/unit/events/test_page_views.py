@@ -12,9 +12,10 @@ from reference.memory_batch import MemoryBatch
 from sfm_stream.errors import UsageError
 from sfm_stream.events.extract import EventFormat, PythonExtractor
 from sfm_stream.events.key_table import KeyTable
-from sfm_stream.events.page_views import DAY_MS, Traffic, page_views
+from sfm_stream.events.page_views import Traffic, page_views
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Reason
+from sfm_stream.units import DAY_MS
 
 
 def lines(count: int, seed: int, traffic: Traffic | None = None) -> list[bytes]:

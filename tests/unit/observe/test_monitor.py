@@ -18,8 +18,8 @@ from sfm_stream.observe.monitor import ASK_S, LOOK_S, Monitor, monitoring
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.coverage import Absence
-from sfm_stream.types import SKETCHES, Assigned, Commit, InputEnd, Record, Revoked, Step
-from sfm_stream.windows.tumbling import FOREVER_MS
+from sfm_stream.types import Assigned, Commit, InputEnd, Record, Revoked, Step
+from sfm_stream.units import FOREVER_MS, SKETCHES
 from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.metered import MeteredTransport
 from sfm_stream.workers.outbox import PublishWorker

@@ -12,7 +12,8 @@ from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.outbox import OutboxCopy
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.rollup import open_spans as sums
-from sfm_stream.types import SKETCHES, Commit, Record
+from sfm_stream.types import Commit, Record
+from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode, decode_release
 from sfm_stream.wire.keys import encode_key
 

@@ -9,7 +9,8 @@ from support.counting_runs import PRESENCE, Same, batches_of, columns_of, conten
 
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.types import NO_TIME, EventColumns, Reason
-from sfm_stream.windows.tumbling import FOREVER_MS, Tumbling
+from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.keys import encode_key
 
 WINDOWS = Tumbling(size_ms=10, grace_ms=5, max_future_skew_ms=3, start_ms=100, end_ms=200)

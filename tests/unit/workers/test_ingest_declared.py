@@ -17,7 +17,7 @@ from sfm_stream.events.event_format import MAX_TIME_MS
 from sfm_stream.events.placement import PARTITIONERS, Placement
 from sfm_stream.pipeline.counting.position import decode_state, encode_state, first_state
 from sfm_stream.types import Assigned, Commit, InputEnd, Reason
-from sfm_stream.windows.tumbling import FOREVER_MS
+from sfm_stream.units import FOREVER_MS
 from sfm_stream.wire.codec import Release, decode
 from sfm_stream.wire.keys import encode_key
 from sfm_stream.workers.ingest import IngestWorker

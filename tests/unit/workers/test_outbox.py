@@ -7,7 +7,8 @@ from sfm_stream.errors import BrokerError, ConflictError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.transport.files.transport import EmbeddedTransport, StoredBatch, TopicInput
-from sfm_stream.types import SKETCHES, Assigned, Commit, Record, Revoked, Step
+from sfm_stream.types import Assigned, Commit, Record, Revoked, Step
+from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode
 from sfm_stream.workers import outbox as publisher
 from sfm_stream.workers.outbox import PublishWorker

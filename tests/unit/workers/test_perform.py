@@ -13,7 +13,7 @@ from sfm_stream.errors import BrokerError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.types import NO_TIME, Assigned, Commit, InputEnd, Reason, Record, Revoked, Step
-from sfm_stream.windows.tumbling import FOREVER_MS
+from sfm_stream.units import FOREVER_MS
 from sfm_stream.wire.codec import decode
 from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.perform import TRIES, drain, perform

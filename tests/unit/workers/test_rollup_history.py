@@ -11,7 +11,7 @@ from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.rollup import open_spans as sums
 from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
-from sfm_stream.types import ROLLUPS
+from sfm_stream.units import ROLLUPS
 from sfm_stream.wire.codec import RollupRecord, decode
 from sfm_stream.workers.rollup import RollupWorker
 

@@ -39,7 +39,8 @@ from sfm_stream.pipeline.counting.position import decode_state, encode_state, re
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.key_rules import SelectedKeys
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import NO_TIME, SKETCHES, Commit, Reason, Step
+from sfm_stream.types import NO_TIME, Commit, Reason, Step
+from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import decode
 from sfm_stream.wire.keys import encode_key
 

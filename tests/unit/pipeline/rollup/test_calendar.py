@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from reference.naive_days import day_borders
 
 from sfm_stream.errors import ConfigError, StateError
-from sfm_stream.pipeline.rollup.calendar import HOUR_MS, QUARTER_MS, Calendar, calendar
+from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.types import Window
+from sfm_stream.units import HOUR_MS, QUARTER_MS
 
 MINUTE_MS = 60_000
 DAY_MS = 24 * HOUR_MS

@@ -12,7 +12,8 @@ import pytest
 from sfm_stream.errors import StateError, StorageError
 from sfm_stream.transport.files.released import ReleasedBorders
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import ROLLUPS, SKETCHES, Commit, Record, Step
+from sfm_stream.types import Commit, Record, Step
+from sfm_stream.units import ROLLUPS, SKETCHES
 
 
 @pytest.fixture

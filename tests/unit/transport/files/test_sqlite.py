@@ -15,7 +15,8 @@ from sfm_stream.cli.main import cli
 from sfm_stream.errors import ConfigError, StateError, StorageError
 from sfm_stream.transport.files.log_schema import APPLICATION_ID, SCHEMA_VERSION
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import ROLLUPS, SKETCHES, Commit, Record, Step, StoredRecord
+from sfm_stream.types import Commit, Record, Step, StoredRecord
+from sfm_stream.units import ROLLUPS, SKETCHES
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 from sfm_stream.errors import SfmStreamError, StateError
 from sfm_stream.transport.files.log_schema import SCHEMA_VERSION, checksum
 from sfm_stream.transport.files.sqlite_log import LogReader, SqliteLog
-from sfm_stream.types import DEAD_LETTERS, ROLLUPS, SKETCHES, Commit, Record, Step
+from sfm_stream.types import Commit, Record, Step
+from sfm_stream.units import DEAD_LETTERS, ROLLUPS, SKETCHES
 
 TOPICS = (DEAD_LETTERS, ROLLUPS, SKETCHES)
 WORKERS = ("ingest/views/1", "rollup/views")

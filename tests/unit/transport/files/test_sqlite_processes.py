@@ -15,7 +15,8 @@ from support.patience import PATIENCE_S, until
 
 from sfm_stream.errors import StateError
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import ROLLUPS, SKETCHES, Commit, Record, Step
+from sfm_stream.types import Commit, Record, Step
+from sfm_stream.units import ROLLUPS, SKETCHES
 
 RECORDS = 6
 KILLS = 10
@@ -139,7 +140,7 @@ def test_two_processes_cannot_write(tmp_path: Path) -> None:
 READER = """
 import sys, time
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import SKETCHES
+from sfm_stream.units import SKETCHES
 path, size, until = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 reader = SqliteLog.open_reader(path)
 print("ready", flush=True)

@@ -12,7 +12,8 @@ from sfm_stream.errors import StateError, UsageError
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
-from sfm_stream.types import ROLLUPS, SKETCHES, Assigned, Commit, InputEnd, Record, Step
+from sfm_stream.types import Assigned, Commit, InputEnd, Record, Step
+from sfm_stream.units import ROLLUPS, SKETCHES
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from sfm_stream.transport.kafka.topic_changes import (
     kept_own,
     pipeline_changes,
 )
-from sfm_stream.transport.kafka.topic_rules import FOREVER_MS, TopicFacts, own_topics
+from sfm_stream.transport.kafka.topic_rules import UNBOUNDED_MS, TopicFacts, own_topics
 
 DAY_MS = 86_400_000
 WINDOW = WindowTable(size="10m", grace="5m", max_future_skew="1h")
@@ -71,9 +71,9 @@ def test_topics_as_they_were_are_no_change():
         ),
         (
             altered(SOURCE, message_timestamp_before_max_ms="9"),
-            f"before the broker's clock was {FOREVER_MS}ms and now",
+            f"before the broker's clock was {UNBOUNDED_MS}ms and now",
         ),
-        (altered(SOURCE, message_timestamp_after_max_ms=str(FOREVER_MS)), f"now is {FOREVER_MS}ms: set it back"),
+        (altered(SOURCE, message_timestamp_after_max_ms=str(UNBOUNDED_MS)), f"now is {UNBOUNDED_MS}ms: set it back"),
         (altered(SOURCE, retention_ms="1000"), "retention.ms is 1000, set it to more than"),
         (altered(SOURCE, cleanup_policy="compact"), "cleanup.policy is compact, set it to delete"),
     ],
