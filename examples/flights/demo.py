@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfm_stream.readable import key_text
+from sfm_stream.answers.key_notation import key_text
 
 HERE = Path(__file__).resolve().parent
 NEW_YORK = ZoneInfo("America/New_York")

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sfm_stream.answers.asked import LeftOut, newest_rollups, releases
+from sfm_stream.answers.key_notation import finite, key_json
 from sfm_stream.answers.table_file import Kind, TableRow
 from sfm_stream.estimation.estimate import Estimate, Status, estimate
 from sfm_stream.pipeline.rollup.coverage import Absence, rollup_estimate
 from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.readable import finite, key_json
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.transport.contract import TopicReader

@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from sfm_stream.answers.asked import decoded
+from sfm_stream.answers.key_notation import finite, key_json, key_text
 from sfm_stream.cli.output import WIDE, console, echo_json
 from sfm_stream.composition.published import published, published_file
 from sfm_stream.config.config import load_config
 from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.readable import finite, instant, key_json, key_text
+from sfm_stream.readable import instant
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfm_stream.answers.key_notation import finite, key_json, key_text
 from sfm_stream.answers.rows import Row
-from sfm_stream.readable import finite, instant, key_json, key_text, local
+from sfm_stream.readable import instant, local
 
 WIDE = 160
 """Columns of a table that does not go to a terminal."""

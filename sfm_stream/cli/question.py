@@ -13,10 +13,11 @@ from zoneinfo import ZoneInfo
 import click
 
 from sfm_stream.answers.asked import Extent, extent
+from sfm_stream.answers.key_notation import key_text, parse_key
 from sfm_stream.config.config import Config
 from sfm_stream.errors import NothingFound, SfmStreamError
 from sfm_stream.pipeline.rollup.calendar import Calendar
-from sfm_stream.readable import duration, key_text, local, parse_key
+from sfm_stream.readable import duration, local
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import KeyPart, Window
 from sfm_stream.units import FOREVER_MS, INT64_MAX, INT64_MIN, ROLLUPS, SKETCHES
@@ -48,7 +49,7 @@ def asked_span(config: Config, since: str | None, until: str | None, grain: str)
         raise click.UsageError("--from is not before --to")
     if grain == "quarter" and "quarter" not in calendar.grains:
         raise click.UsageError(f"--by quarter: days of {calendar.zone} are made of hours, no quarters are published")
-    size_ms = config.settings.window.size
+    size_ms = config.window.size
 
     def around(time_ms: int) -> Window:
         if grain == "window":
