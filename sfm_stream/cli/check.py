@@ -33,7 +33,7 @@ def check(config: Path, records: int, as_json: bool) -> None:
     """
     loaded = load_config(config)
     missing, found = _look(loaded, records)
-    sign = sign_of(loaded.input_path) if loaded.settings.kafka is None else ""
+    sign = "" if loaded.on_cluster else sign_of(loaded.input_path)
     if as_json:
         shown = None if found is None else _as_json(found) | {"looks_like": sign or None}
         echo_json({"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)})
@@ -47,7 +47,7 @@ def check(config: Path, records: int, as_json: bool) -> None:
 
 def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
     """(topics that are still to be made, what extraction makes of the input)."""
-    if loaded.settings.kafka is not None:
+    if loaded.on_cluster:
         from sfm_stream.composition.kafka import connection, sample_topic  # the client takes its time to load
         from sfm_stream.composition.kafka_topics import missing_topics
 
@@ -77,7 +77,7 @@ def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
     if found.late:
         click.echo(
             f"{found.late:,} of them come too late for their window and would be dropped: raise window.grace"
-            + ("" if loaded.settings.kafka else ", or sort the input, or count it whole (input.complete, input.order)")
+            + ("" if loaded.on_cluster else ", or sort the input, or count it whole (input.complete, input.order)")
         )
 
 

@@ -42,9 +42,14 @@ def show(config: Path, only_statement: bool, as_json: bool) -> None:
 
 def describe(config: Config) -> str:
     """The privacy statement of a configuration."""
-    settings, window = config.settings, config.settings.window
     return statement(
-        settings.pipeline.id, config.unit, config.keys, config.budget, window.size, config.clock_margin_ms, config.whole
+        config.pipeline.id,
+        config.unit,
+        config.keys,
+        config.budget,
+        config.window.size,
+        config.clock_margin_ms,
+        config.whole,
     )
 
 

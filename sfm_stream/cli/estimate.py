@@ -58,7 +58,7 @@ def estimate(
 
 
 def _rows(reader: TopicReader, config: Config, grain: str, span: Window, wanted: set[bytes] | None) -> Sequence[Row]:
-    pipeline, selection = config.settings.pipeline.id, float(config.budget.epsilon_selection)
+    pipeline, selection = config.pipeline.id, float(config.budget.epsilon_selection)
     if grain == "range":
         return list(range_rows(reader, pipeline, span, wanted, config.absence, selection))
     if grain == "window":

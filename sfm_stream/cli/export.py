@@ -72,18 +72,18 @@ def export(
 
     Costs no privacy, however often. The file gets its name once it is whole.
     """
-    settings = load_config(config)
-    span = asked_span(settings, since, until, "window" if topic == SKETCHES else settings.calendar.base)
-    wanted, report, missing = asked_keys(settings, keys), Exported(), list[str]()
-    with Stop().listening() as stopping, published(settings) as reader, _progress() as progress:
-        pipeline, selection = settings.settings.pipeline.id, float(settings.budget.epsilon_selection)
-        rows = exported_rows(reader, topic, pipeline, span, wanted, report, settings.absence, selection)
+    loaded = load_config(config)
+    span = asked_span(loaded, since, until, "window" if topic == SKETCHES else loaded.calendar.base)
+    wanted, report, missing = asked_keys(loaded, keys), Exported(), list[str]()
+    with Stop().listening() as stopping, published(loaded) as reader, _progress() as progress:
+        pipeline, selection = loaded.pipeline.id, float(loaded.budget.epsilon_selection)
+        rows = exported_rows(reader, topic, pipeline, span, wanted, report, loaded.absence, selection)
         rows = _until_stopped(rows, stopping, report, progress)
 
         def answers() -> Iterator[TableRow]:
             yield from rows
             # Here, so that no table without a row gets its name.
-            missing.extend(require_found(reader, settings, topic, None, keys, report.keys, span))
+            missing.extend(require_found(reader, loaded, topic, None, keys, report.keys, span))
 
         _write(out, force, answers())
     if as_json:

@@ -105,7 +105,7 @@ def require_found(
     missing = [key for key in keys if not found.intersection(_encodings(config, key))]
     if found and not missing:
         return []
-    pipeline, zone = config.settings.pipeline.id, config.calendar.zone
+    pipeline, zone = config.pipeline.id, config.calendar.zone
     there = extent(reader, topic, pipeline, None if topic == SKETCHES else grain)
     if there.span is None:
         raise NothingFound(_nothing_at_all(reader, pipeline, topic, grain))
@@ -194,7 +194,7 @@ def _in_zone(moment: datetime, calendar: Calendar, option: str) -> datetime:
 
 def _encodings(config: Config, text: str) -> list[bytes]:
     """Canonical bytes that a key on the command line may mean: a number is looked for as text and as an integer."""
-    fields = len(config.settings.event.key)
+    fields = len(config.event.key)
     readings = {reading for reading in _readings(text, fields) if len(reading) == fields}
     found = []
     for reading in readings:

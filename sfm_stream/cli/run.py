@@ -34,16 +34,16 @@ SAY_EVERY_S = 60.0
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
 def run(config: Path, as_json: bool) -> None:
     """Count CONFIG's input and publish into its output file. Run it again at any time: it goes on where it stopped."""
-    settings = load_config(config)
+    loaded = load_config(config)
     try:
-        with embedded(settings) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
-            report = run_to_end(work, settings.settings.rollup.deadline, stopping, progress)
+        with embedded(loaded) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
+            report = run_to_end(work, loaded.rollup.deadline, stopping, progress)
     except UnusableRecords as error:
-        raise UnusableRecords(f"{error}. {sign_of(settings.input_path)}".removesuffix(". ")) from error
+        raise UnusableRecords(f"{error}. {sign_of(loaded.input_path)}".removesuffix(". ")) from error
     if as_json:
         echo_json(_as_json(report))
     else:
-        say(report, settings)
+        say(report, loaded)
     if report.conflicts:
         raise ConflictError(
             f"{len(report.conflicts)} releases have a second, different payload: a privacy incident. Ids: "
@@ -51,7 +51,7 @@ def run(config: Path, as_json: bool) -> None:
         )
     if report.stopped:
         raise click.exceptions.Exit(128 + report.stopped)
-    _require_something_counted(report.ingest, settings)
+    _require_something_counted(report.ingest, loaded)
 
 
 def _require_something_counted(ingest: IngestReport, config: Config) -> None:

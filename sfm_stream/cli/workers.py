@@ -91,7 +91,7 @@ def repartition(config: Path, source: str, partitions: int, operator: str | None
 
 def _load(path: Path) -> Config:
     loaded = load_config(path)
-    configure(loaded.settings.logs.format, loaded.settings.logs.level)
+    configure(loaded.logs.format, loaded.logs.level)
     return loaded
 
 

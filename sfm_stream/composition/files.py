@@ -46,14 +46,13 @@ def embedded(config: Config, coins: Coins = SYSTEM_COINS) -> Iterator[Embedded]:
 
 
 def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> Embedded:
-    settings = config.settings
-    latest = settings.event.latest or now_ms() + settings.window.max_future_skew
+    latest = config.event.latest or now_ms() + config.window.max_future_skew
     states = _epochs(config, log)
     require_nothing_lost(config, log, states)
-    end_ms = require_epoch_start(config, {n: state for n, state in states.items() if n != settings.pipeline.epoch})
+    end_ms = require_epoch_start(config, {n: state for n, state in states.items() if n != config.pipeline.epoch})
     ingest = IngestWorker(
         config,
-        EmbeddedTransport(lines, log, _ingest_worker(config, settings.pipeline.epoch)),
+        EmbeddedTransport(lines, log, _ingest_worker(config, config.pipeline.epoch)),
         source=config.files[0].path,
         first_latest_ms=latest,
         epoch_end=lambda partition: end_ms,
@@ -61,17 +60,17 @@ def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> 
         marks=lines,
     )
     rollup = RollupWorker(
-        settings.pipeline.id,
+        config.pipeline.id,
         config.calendar,
-        EmbeddedTransport(TopicInput(log, SKETCHES), log, f"rollup/{settings.pipeline.id}"),
+        EmbeddedTransport(TopicInput(log, SKETCHES), log, f"rollup/{config.pipeline.id}"),
         history=log,
-        max_bytes=settings.limits.max_transaction_bytes,
+        max_bytes=config.limits.max_transaction_bytes,
     )
     return Embedded(ingest, rollup, lines, log)
 
 
 def _ingest_worker(config: Config, epoch: int) -> str:
-    return f"ingest/{config.settings.pipeline.id}/{epoch}"
+    return f"ingest/{config.pipeline.id}/{epoch}"
 
 
 def _epochs(config: Config, log: SqliteLog) -> dict[int, PartitionState]:
@@ -97,7 +96,7 @@ def require_nothing_lost(config: Config, log: SqliteLog, states: dict[int, Parti
     states: of every epoch in the file. What the file knows and the notes beside it do not is noted: a process was
     killed between a commit and its note, or the output is older than the notes are.
     """
-    epoch, start = config.settings.pipeline.epoch, config.settings.window.start
+    epoch, start = config.pipeline.epoch, config.window.start
     drawn = {
         number: drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
         for number, state in states.items()
@@ -111,7 +110,7 @@ def require_nothing_lost(config: Config, log: SqliteLog, states: dict[int, Parti
         number, border_ms = max(lost.items(), key=lambda item: item[1])
         held = f"only those up to {instant(drawn[number])}" if number in drawn else "none of them"
         raise StateError(
-            f"{log.path}: epoch {number} of pipeline {config.settings.pipeline.id} has released windows up to "
+            f"{log.path}: epoch {number} of pipeline {config.pipeline.id} has released windows up to "
             f"{instant(border_ms)} into this output, and it holds {held}: it was restored from an older copy, replaced "
             "or deleted. Counting on from here would release the same windows a second time. Raise pipeline.epoch "
             f"above {max(lost)} and set window.start to {instant(border_ms)} or a later window border"

@@ -199,9 +199,9 @@ def open_publisher(config: Config) -> Service:
     topics = {SKETCHES: names.sketches}
     route = Route(names.outbox, names.publish_group, "publish", names.ledger, topics, kept[names.outbox])
     transport = KafkaTransport(link, route, log)
-    slot_ms, window = config.kafka.release_slot, config.settings.window
+    slot_ms, window = config.kafka.release_slot, config.window
     hold_ms = window.grace_ms + window.clock_margin + slot_ms if slot_ms else None
-    limit = config.settings.limits.max_transaction_bytes
+    limit = config.limits.max_transaction_bytes
     meter = MeteredTransport(transport, "publish")
     worker = PublishWorker(names.pipeline, meter, limit, hold_ms)
     return Service("publish", worker, transport, log, meter, watched(config, link, kept), link)
@@ -212,7 +212,7 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
 
     partitions: of the new topic. Raises ConfigError where either topic is not as it should be.
     """
-    kafka, link, own = config.kafka, connection(config), f"{config.settings.pipeline.id}.repartition"
+    kafka, link, own = config.kafka, connection(config), f"{config.pipeline.id}.repartition"
     found = facts(link, [source])
     if source not in found:
         raise ConfigError(f"--from: there is no topic {source}")
@@ -240,11 +240,11 @@ def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None 
     topics = {ROLLUPS: names.rollups}
     route = Route(names.sketches, names.rollup_group, "rollup", names.ledger, topics, kept[names.sketches])
     transport = KafkaTransport(link, route, log)
-    limit = config.settings.limits.max_transaction_bytes
+    limit = config.limits.max_transaction_bytes
     meter = MeteredTransport(transport, "rollup")
     worker = RollupWorker(names.pipeline, config.calendar, meter, log, limit, observer)
     watch = watched(config, link, kept)
-    return RollupService("rollup", worker, transport, log, meter, watch, link, config.settings.rollup.deadline)
+    return RollupService("rollup", worker, transport, log, meter, watch, link, config.rollup.deadline)
 
 
 __all__ = ["Names", "Service", "connection", "open_ingest", "open_publisher", "open_rollup", "topic_log"]

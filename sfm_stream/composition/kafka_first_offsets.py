@@ -26,7 +26,7 @@ def first_offsets(
     would be read is looked through, so that a new epoch gets past it. Raises StateError where the log begins too late,
     or where such records were written at a time that is to be counted.
     """
-    first_ms = start_ms - config.settings.window.max_future_skew
+    first_ms = start_ms - config.window.max_future_skew
     begins = log.starts(topic, partitions)
     found = log.starts(topic, partitions, since_ms=max(first_ms, 1))
     offsets = {partition: max(begins[partition], found[partition]) for partition in partitions}

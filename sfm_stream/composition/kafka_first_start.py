@@ -76,7 +76,7 @@ class Names:
 
 
 def names_of(config: Config) -> Names:
-    return Names(config.settings.pipeline.id, config.settings.pipeline.epoch, config.kafka.topic)
+    return Names(config.pipeline.id, config.pipeline.epoch, config.kafka.topic)
 
 
 def other_epochs(entries: dict[str, Entry], epoch: int) -> dict[int, PartitionState]:
@@ -142,7 +142,7 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
         plan = config.plan(len(partitions), start_ms)
         records = []
         for partition in partitions:
-            state = first_state(plan, source, config.settings.event.latest or MAX_TIME_MS, offsets[partition])
+            state = first_state(plan, source, config.event.latest or MAX_TIME_MS, offsets[partition])
             commit = Commit(partition, state.offset, encode_state(state))
             value = entry_value(commit, transactions.transactional_id + FIRST)
             records.append(Record(names.ledger, partition, entry_key(worker, partition), value, now_ms()))
@@ -157,7 +157,7 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
 
 def _start_ms(config: Config) -> int:
     """The configured border, else the first one that is still to come: no window is counted in part."""
-    window = config.settings.window
+    window = config.window
     if window.start is not None:
         return window.start
     now = now_ms()

@@ -51,12 +51,12 @@ def prepare(config: Config, link: Connection, *, create: bool) -> dict[str, Kept
 
 def watched(config: Config, link: Connection, kept: Mapping[str, Kept]) -> TopicWatch:
     """Of the topics of the pipeline. kept: these, as they were at the start."""
-    settings, source = config.settings, config.kafka.topic
-    rules = own_topics(settings.pipeline.id, config.kafka.outbox_retention)
+    source = config.kafka.topic
+    rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
 
     def look() -> list[str]:
         now = facts(link, kept)
-        return pipeline_changes(kept.values(), now, source, rules, config.kafka, settings.window)
+        return pipeline_changes(kept.values(), now, source, rules, config.kafka, config.window)
 
     return TopicWatch(look)
 
@@ -87,7 +87,7 @@ def _missing(
 def _topics(config: Config, link: Connection) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:
     """The rules of the pipeline's own topics, and what is there of them and of the input, which has to be."""
     source = config.kafka.topic
-    rules = own_topics(config.settings.pipeline.id, config.kafka.outbox_retention)
+    rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
     found = facts(link, [source, *(rule.name for rule in rules)])
     if source not in found:
         raise ConfigError(f"kafka.topic: there is no topic {source}")
@@ -96,6 +96,6 @@ def _topics(config: Config, link: Connection) -> tuple[Sequence[TopicRules], dic
 
 def _require_right(config: Config, rules: Sequence[TopicRules], found: Mapping[str, TopicFacts]) -> None:
     source = found[config.kafka.topic]
-    wrong = input_problems(source, config.kafka, config.settings.window) + problems(found, rules, source.partitions)
+    wrong = input_problems(source, config.kafka, config.window) + problems(found, rules, source.partitions)
     if wrong:
         raise ConfigError(*wrong)

@@ -15,7 +15,7 @@ from sfm_stream.transport.files.sqlite_log import SqliteLog
 @contextmanager
 def published(config: Config) -> Iterator[TopicReader]:
     """A reader of the sketches and roll-ups of a configuration, open for this block."""
-    if config.settings.kafka is None:
+    if not config.on_cluster:
         with published_file(config.output_path) as reader:
             yield reader
         return

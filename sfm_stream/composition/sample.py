@@ -44,8 +44,7 @@ def sample(
     config: Config, batches: Iterator[RecordBatch], records: int, placement: Callable[[int], Placement] | None = None
 ) -> Sample:
     """What extraction makes of up to `records` records. placement: as in IngestWorker."""
-    settings = config.settings
-    latest = settings.event.latest or now_ms() + settings.window.max_future_skew
+    latest = config.event.latest or now_ms() + config.window.max_future_skew
     keys = KeyTable(config.keys.effective if isinstance(config.keys, DeclaredKeys) else None)
     extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
     secret = SYSTEM_COINS.digits(32).tobytes()
@@ -88,7 +87,7 @@ class _Late:
     """How many records come too late for their window, in the order in which they are read."""
 
     def __init__(self, config: Config) -> None:
-        self._windows = None if config.whole else config.plan(1, config.settings.window.start or 0).windows
+        self._windows = None if config.whole else config.plan(1, config.window.start or 0).windows
         self._clocks: dict[int, int] = {}
         self.count = 0
 

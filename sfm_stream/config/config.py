@@ -18,7 +18,19 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from sfm_stream.config.rules import STDIN, Check, event_format
-from sfm_stream.config.tables import InputTable, KafkaTable, OutputTable, Settings
+from sfm_stream.config.tables import (
+    EventTable,
+    InputTable,
+    KafkaTable,
+    LimitsTable,
+    LogsTable,
+    MetricsTable,
+    OutputTable,
+    PipelineTable,
+    RollupTable,
+    Settings,
+    WindowTable,
+)
 from sfm_stream.errors import ConfigError, UsageError
 from sfm_stream.events.event_format import MAX_TIME_MS, EventFormat
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
@@ -38,18 +50,71 @@ __all__ = ["STDIN", "Config", "load_config", "parse_config"]
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A validated configuration. `settings` is the file as written; the rest follows from it."""
+    """A validated configuration. `settings` is the whole file, defaults filled in; the rest follows from it.
+
+    The tables of the file are here by their own names: config.pipeline.id, config.window.size.
+    """
 
     settings: Settings
     folder: Path
     shape: SketchShape
     item_hash: ItemHash
     keys: KeyRule
-    k: int
+    flip_threshold: int
     calendar: Calendar
     budget: Budget
     security: Mapping[str, Any] = field(repr=False)
     """Keyword arguments for the client of a cluster, secrets among them."""
+
+    @property
+    def pipeline(self) -> PipelineTable:
+        return self.settings.pipeline
+
+    @property
+    def event(self) -> EventTable:
+        return self.settings.event
+
+    @property
+    def window(self) -> WindowTable:
+        return self.settings.window
+
+    @property
+    def rollup(self) -> RollupTable:
+        return self.settings.rollup
+
+    @property
+    def limits(self) -> LimitsTable:
+        return self.settings.limits
+
+    @property
+    def metrics(self) -> MetricsTable:
+        return self.settings.metrics
+
+    @property
+    def logs(self) -> LogsTable:
+        return self.settings.logs
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether events come from a topic of a cluster; else from a file."""
+        return self.settings.kafka is not None
+
+    @property
+    def kafka(self) -> KafkaTable:
+        """Raises ConfigError for a pipeline on files."""
+        if self.settings.kafka is None:
+            raise ConfigError("kafka: this command needs the settings of a cluster; for files there is sfm-stream run")
+        return self.settings.kafka
+
+    @property
+    def files(self) -> tuple[InputTable, OutputTable]:
+        """Raises ConfigError for a pipeline on a cluster."""
+        source, output = self.settings.input, self.settings.output
+        if source is None or output is None:
+            raise ConfigError(
+                "this configuration is for a cluster: use ingest and rollup, or give [input] and [output]"
+            )
+        return source, output
 
     @property
     def unit(self) -> str:
@@ -58,7 +123,7 @@ class Config:
         Removed where no time that is part of a record decides about others: the log gives the arrival times, or an
         input is counted whole between two configured borders.
         """
-        window = self.settings.window
+        window = self.window
         fixed = self.whole and window.start is not None and window.end is not None
         return "removed" if self._log_gives_arrivals or fixed else "blanked"
 
@@ -71,7 +136,7 @@ class Config:
     @property
     def clock_margin_ms(self) -> int | None:
         """How far arrival times may step back; None where the log does not give them."""
-        return self.settings.window.clock_margin if self._log_gives_arrivals else None
+        return self.window.clock_margin if self._log_gives_arrivals else None
 
     @property
     def _log_gives_arrivals(self) -> bool:
@@ -86,24 +151,7 @@ class Config:
     @property
     def absence(self) -> Absence:
         """What it says that a key has no release in a window. Known of this epoch only."""
-        return Absence(self.settings.pipeline.epoch if isinstance(self.keys, PresenceIsPublic) else None)
-
-    @property
-    def files(self) -> tuple[InputTable, OutputTable]:
-        """Raises ConfigError for a pipeline on a cluster."""
-        source, output = self.settings.input, self.settings.output
-        if source is None or output is None:
-            raise ConfigError(
-                "this configuration is for a cluster: use ingest and rollup, or give [input] and [output]"
-            )
-        return source, output
-
-    @property
-    def kafka(self) -> KafkaTable:
-        """Raises ConfigError for a pipeline on files."""
-        if self.settings.kafka is None:
-            raise ConfigError("kafka: this command needs the settings of a cluster; for files there is sfm-stream run")
-        return self.settings.kafka
+        return Absence(self.pipeline.epoch if isinstance(self.keys, PresenceIsPublic) else None)
 
     @property
     def input_path(self) -> str:
@@ -123,24 +171,23 @@ class Config:
 
         start_ms: None where an input is counted whole, and its first record says.
         """
-        settings = self.settings
         return CountingPlan(
-            pipeline=settings.pipeline.id,
-            epoch=settings.pipeline.epoch,
+            pipeline=self.pipeline.id,
+            epoch=self.pipeline.epoch,
             partitions=partitions,
             shape=self.shape,
             item_hash=self.item_hash,
             windows=self._windows(start_ms, end_ms),
-            epsilon=settings.privacy.epsilon,
-            k=self.k,
+            epsilon=self.settings.privacy.epsilon,
+            k=self.flip_threshold,
             unit=self.unit,
             keys=self.keys,
             fingerprint=self.fingerprint(partitions),
-            limits=Limits(**settings.limits.model_dump()),
+            limits=Limits(**self.limits.model_dump()),
         )
 
     def _windows(self, start_ms: int | None, end_ms: int) -> Tumbling:
-        window = self.settings.window
+        window = self.window
         if self.whole:
             return Whole(window.size, 0, 0, start_ms or 0, end_ms, None, start_ms is not None, window.end)
         if start_ms is None:
@@ -150,34 +197,33 @@ class Config:
     @property
     def _skew_ms(self) -> int:
         # In files arrival time is event time: no event lies in the future of its own arrival.
-        return 0 if self.settings.kafka is None else self.settings.window.max_future_skew
+        return self.window.max_future_skew if self.on_cluster else 0
 
     @property
     def own_fingerprint(self) -> str | None:
         """The fingerprint of a pipeline on files; on a cluster it hangs on the partitions of the topic: None."""
-        return None if self.settings.kafka is not None else self.fingerprint(1)
+        return None if self.on_cluster else self.fingerprint(1)
 
     def fingerprint(self, partitions: int) -> str:
         """32 hex digits over everything that two releases of one epoch must have in common. Public."""
-        settings = self.settings
         selected = self.keys if isinstance(self.keys, SelectedKeys) else None
         parts = {
-            "pipeline": settings.pipeline.id,
+            "pipeline": self.pipeline.id,
             "shape": str(self.shape),
             "hash": self.item_hash.name,
-            "k": self.k,
-            "window_ms": settings.window.size,
-            "keys": settings.privacy.keys,
+            "k": self.flip_threshold,
+            "window_ms": self.window.size,
+            "keys": self.settings.privacy.keys,
             "selection": [plain(selected.epsilon), plain(selected.delta)] if selected else None,
-            "event": [*settings.event.key, settings.event.item, settings.event.time, settings.event.time_unit],
-            "float_items": settings.event.float_items,
-            **({} if settings.event.naive_time in ("refuse", "utc") else {"naive_time": settings.event.naive_time}),
+            "event": [*self.event.key, self.event.item, self.event.time, self.event.time_unit],
+            "float_items": self.event.float_items,
+            **({} if self.event.naive_time in ("refuse", "utc") else {"naive_time": self.event.naive_time}),
             "unit": self.unit,
             # A larger one after a step of a broker's clock would count what the step had decided.
             **({} if self.clock_margin_ms is None else {"clock_margin_ms": self.clock_margin_ms}),
-            **({"order": "any", "window_end_ms": settings.window.end} if self.whole else {}),
+            **({"order": "any", "window_end_ms": self.window.end} if self.whole else {}),
             "partitions": partitions,
-            **({"partitioner": settings.kafka.partitioner} if settings.kafka else {}),
+            **({"partitioner": self.settings.kafka.partitioner} if self.settings.kafka else {}),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 

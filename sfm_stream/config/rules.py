@@ -33,7 +33,7 @@ class Checked(NamedTuple):
     shape: SketchShape
     item_hash: ItemHash
     keys: KeyRule
-    k: int
+    flip_threshold: int
     calendar: Calendar
     budget: Budget
     security: Mapping[str, Any]
@@ -70,7 +70,7 @@ class Check:
         """Raises ConfigError with every problem found."""
         settings = self.settings
         shape = self.attempt("sketch", lambda: SketchShape(settings.sketch.buckets, settings.sketch.levels))
-        k = self.attempt("privacy", lambda: flip_threshold(settings.privacy.epsilon))
+        threshold = self.attempt("privacy", lambda: flip_threshold(settings.privacy.epsilon))
         item_hash = self.attempt("sketch.hash_key_file", self.item_hash)
         keys = self.attempt("privacy", self.key_rule)
         self.windows()
@@ -79,7 +79,7 @@ class Check:
         self.ends()
         security = self.attempt("kafka", self.security)
         zone = self.attempt("", lambda: calendar(settings.rollup.zone, self.size_ms or 1, settings.event.earliest))
-        if self.problems or shape is None or k is None or item_hash is None or keys is None or zone is None:
+        if self.problems or shape is None or threshold is None or item_hash is None or keys is None or zone is None:
             raise ConfigError(*self.problems)
         selected = keys if isinstance(keys, SelectedKeys) else None
         budget = Budget(
@@ -89,7 +89,7 @@ class Check:
             zone.longest_day_ms // settings.window.size,
         )
         require_within(budget, settings.privacy.max_epsilon_per_item_day)
-        return Checked(shape, item_hash, keys, k, zone, budget, security or {})
+        return Checked(shape, item_hash, keys, threshold, zone, budget, security or {})
 
     def attempt(self, table: str, build: Callable[[], _T]) -> _T | None:
         try:

@@ -131,7 +131,7 @@ def monitoring(config: Config, operator: str | None, *, public: bool = False) ->
     operator: an address in place of metrics.operator. public: metrics.public applies too. Raises ConfigError where an
     address cannot be had.
     """
-    settings, kafka = config.settings.metrics, config.kafka
+    settings, kafka = config.metrics, config.kafka
     address = settings.operator if operator is None else operator
     shown = PublicMetrics(settings.max_public_keys, config.absence) if public and settings.public else None
     # A turn may wait for a transaction, for its outcome and for the ledger, each longer than one transaction may last.

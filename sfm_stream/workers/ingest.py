@@ -139,14 +139,14 @@ class IngestWorker:
         latest = state.latest_ms if state else self._first_latest_ms
         if latest is None:
             raise StateError(
-                f"partition {event.partition}: epoch {config.settings.pipeline.epoch} of pipeline "
-                f"{config.settings.pipeline.id} has no position. If it never ran, start one worker with --first-start"
+                f"partition {event.partition}: epoch {config.pipeline.epoch} of pipeline "
+                f"{config.pipeline.id} has no position. If it never ran, start one worker with --first-start"
             )
         extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
         end_ms = self._epoch_end(event.partition)
         partition = _Partition(event.partition, latest, keys, extractor, end_ms, placement)
         self._partitions[event.partition] = partition
-        start = config.settings.window.start
+        start = config.window.start
         if state is not None:
             self._require_same_order(state)
             plan = self._plan(partition, state.start_ms if start is None else start)
@@ -168,7 +168,7 @@ class IngestWorker:
         config, partitions = self._config, self._transport.partitions
         if config.whole and state.fingerprint == config.in_order_of_time().fingerprint(partitions):
             raise StateError(
-                f"pipeline {config.settings.pipeline.id}, epoch {config.settings.pipeline.epoch}: it was begun in "
+                f"pipeline {config.pipeline.id}, epoch {config.pipeline.epoch}: it was begun in "
                 'order of time, and an input that is complete is now counted whole: set input.order = "time", and '
                 "window.grace as it was, to go on with this epoch"
             )
@@ -233,7 +233,7 @@ class IngestWorker:
         timed = columns.arrival_ms[columns.arrival_ms != NO_TIME]
         if not len(timed):
             return False
-        window = self._config.settings.window
+        window = self._config.window
         first = max(0, int(timed[0]) - window.grace_ms)
         self._begin(partition, first - first % window.size, int(columns.offsets[0]) if len(columns.offsets) else 0)
         if partition.before is not None and partition.counter is not None:
@@ -249,7 +249,7 @@ class IngestWorker:
             if end.next_offset is not None:
                 counter.passed(end.next_offset)
             if end.asked_ms != NO_TIME:
-                counter.idle(end.asked_ms - self._config.settings.window.clock_margin)
+                counter.idle(end.asked_ms - self._config.window.clock_margin)
         self._ended.add(partition.number)
 
     def _account(self) -> None:
@@ -274,14 +274,14 @@ def require_epoch_start(config: Config, others: dict[int, PartitionState]) -> in
 
     others: state of every other epoch of the pipeline. Raises StateError with the remedy.
     """
-    epoch, start = config.settings.pipeline.epoch, config.settings.window.start
+    epoch, start = config.pipeline.epoch, config.window.start
     for number, state in sorted(others.items()):
         if number > epoch:
             return state.start_ms
         drawn = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
         if start is None or start < drawn or start % state.window_ms:
             raise StateError(
-                f"epoch {epoch} of pipeline {config.settings.pipeline.id} follows epoch {number}: set window.start to "
+                f"epoch {epoch} of pipeline {config.pipeline.id} follows epoch {number}: set window.start to "
                 f"a border of its windows ({duration(state.window_ms)}) not before {instant(drawn)}, up to which it "
                 "has released"
             )

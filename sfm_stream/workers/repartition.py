@@ -70,7 +70,7 @@ class Repartition:
     def __init__(self, config: Config, transport: Transport, target_partitions: int) -> None:
         self._config, self._transport, self._partitions = config, transport, target_partitions
         self._partitioner = PARTITIONERS[config.kafka.partitioner]
-        self._limit = config.settings.limits.max_transaction_bytes
+        self._limit = config.limits.max_transaction_bytes
         self._sources: dict[int, _Source] = {}
         self._held: set[int] = set()
         self._say_at = monotonic_s() + _SAID_EVERY_S

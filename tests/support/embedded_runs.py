@@ -111,7 +111,7 @@ def run_here(config: Path, coins: Coins = SYSTEM_COINS) -> RunReport:
     """Run a configuration to the end of its input, in this process."""
     loaded = load_config(config)
     with embedded(loaded, coins) as work:
-        return run_to_end(work, loaded.settings.rollup.deadline, Stop())
+        return run_to_end(work, loaded.rollup.deadline, Stop())
 
 
 def command(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:

@@ -268,7 +268,7 @@ max_epsilon_per_item_day = 1000000
 
 def _configuration(text: str) -> Config:
     config = parse_config(text, Path("."))
-    limits = config.settings.limits.model_copy(update={"max_transaction_bytes": 700})
+    limits = config.limits.model_copy(update={"max_transaction_bytes": 700})
     return replace(config, settings=config.settings.model_copy(update={"limits": limits}))
 
 

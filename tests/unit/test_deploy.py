@@ -83,7 +83,7 @@ def test_alerts_name_labels_that_there_are():
 
 
 def test_prometheus_asks_where_the_workers_listen():
-    metrics = load_config(DEPLOY / "app.toml").settings.metrics
+    metrics = load_config(DEPLOY / "app.toml").metrics
     jobs = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     [found] = [each for job in jobs for each in job.get("dns_sd_configs", [])]
     assert set(found["names"]) <= set(COMPOSE["services"]) and metrics.operator == f"0.0.0.0:{found['port']}"
@@ -92,7 +92,7 @@ def test_prometheus_asks_where_the_workers_listen():
 
 
 def test_health_checks_ask_the_operator_listener():
-    port = load_config(DEPLOY / "app.toml").settings.metrics.operator.rpartition(":")[2]
+    port = load_config(DEPLOY / "app.toml").metrics.operator.rpartition(":")[2]
     workers = [service for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"]
     for worker in workers:
         *_, script = worker["healthcheck"]["test"]

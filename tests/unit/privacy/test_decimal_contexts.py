@@ -82,7 +82,14 @@ def configured(limit: str) -> object:
         return type(error), str(error)
     words = statement("p", config.unit, config.keys, config.budget, 60_000, 5_000)
     keys = config.keys
-    return config.fingerprint(1), config.k, words, keys.table.tolist(), keys.epsilon.as_tuple(), keys.delta.as_tuple()
+    return (
+        config.fingerprint(1),
+        config.flip_threshold,
+        words,
+        keys.table.tolist(),
+        keys.epsilon.as_tuple(),
+        keys.delta.as_tuple(),
+    )
 
 
 def refusal(work: Callable[[], object]) -> object:
