@@ -7,26 +7,93 @@ A data scientist needs no stream at all::
     estimate(private)                                    # value, standard error, interval, status
     estimate(Tally.of([monday, tuesday]))                # distinct items over both
     estimate_pair(monday, tuesday)                       # in both, in one of them only
+
+The names are loaded when the first of them is used (PEP 562): importing a module of this package, as every start of
+the command line does, loads neither numpy nor the estimator. Published records are read by `sfm_stream.wire`, the
+paper's other methods are in `sfm_stream.methods`.
 """
 
-from sfm_stream.estimation.estimate import Estimate, estimate
-from sfm_stream.estimation.pair import PairEstimate, estimate_pair
-from sfm_stream.privacy.flip import flip
-from sfm_stream.sketch.merge import merge
-from sfm_stream.sketch.raw import PcsaSketch
-from sfm_stream.sketch.sfm import SfmSketch
-from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.sketch.tally import Tally
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sfm_stream.library import (
+        XXH64,
+        BrokerAway,
+        BrokerError,
+        BudgetError,
+        ConfigError,
+        ConflictError,
+        EntropyError,
+        EpsilonError,
+        Estimate,
+        FormatError,
+        IncompatibleError,
+        ItemError,
+        ItemHash,
+        NothingCounted,
+        NothingFound,
+        PairEstimate,
+        PcsaSketch,
+        SfmSketch,
+        SfmStreamError,
+        ShapeError,
+        SketchShape,
+        StateError,
+        Status,
+        StorageError,
+        Tally,
+        UnusableRecords,
+        UsageError,
+        estimate,
+        estimate_pair,
+        flip,
+        keyed_blake2b,
+        merge,
+    )
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from sfm_stream import library
+
+        return getattr(library, name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
+    "XXH64",
+    "BrokerAway",
+    "BrokerError",
+    "BudgetError",
+    "ConfigError",
+    "ConflictError",
+    "EntropyError",
+    "EpsilonError",
     "Estimate",
+    "FormatError",
+    "IncompatibleError",
+    "ItemError",
+    "ItemHash",
+    "NothingCounted",
+    "NothingFound",
     "PairEstimate",
     "PcsaSketch",
     "SfmSketch",
+    "SfmStreamError",
+    "ShapeError",
     "SketchShape",
+    "StateError",
+    "Status",
+    "StorageError",
     "Tally",
+    "UnusableRecords",
+    "UsageError",
     "estimate",
     "estimate_pair",
     "flip",
+    "keyed_blake2b",
     "merge",
 ]

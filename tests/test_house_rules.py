@@ -27,7 +27,7 @@ LAYERS = [
     ["privacy"],
     ["estimation"],
     ["methods"],
-    ["__init__"],  # what the library offers without a stream: sketches, the flip and the estimate
+    ["__init__", "library"],  # what the library offers without a stream: sketches, the flip and the estimate
     ["wire"],
     ["events"],
     ["windows"],
