@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.extract import EventSchema, PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.shape import SketchShape
 
 RUNS = 11
 BATCH_RECORDS = 1000
 START_MS = 1_700_000_000_000
-FORM = EventFormat(
+FORM = EventSchema(
     key=("page",), item="user", time="at", time_unit="ms", earliest_ms=START_MS, latest_ms=START_MS + 10**9
 )
 

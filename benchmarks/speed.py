@@ -112,7 +112,7 @@ def pipeline(runs: int, folder: Path) -> None:
     def count(order: Config) -> None:
         plan = order.plan(1, START_MS)
         keys = KeyTable()
-        extractor = PythonExtractor(config.event_format(START_MS + 10**9), config.shape, config.item_hash, keys=keys)
+        extractor = PythonExtractor(config.event_schema(START_MS + 10**9), config.shape, config.item_hash, keys=keys)
         state = PartitionState(
             plan.fingerprint, 1, "events.jsonl", plan.windows.size_ms, START_MS, 0, START_MS, NO_TIME, 0
         )

@@ -15,7 +15,7 @@ from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.composition.kafka_first_offsets import first_offsets
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
-from sfm_stream.events.event_format import MAX_TIME_MS
+from sfm_stream.events.event_schema import MAX_TIME_MS
 from sfm_stream.pipeline.counting.position import decode_state, encode_state, first_state
 from sfm_stream.readable import instant
 from sfm_stream.transport.kafka.kafka_python.client import Connection

@@ -46,7 +46,7 @@ def sample(
     """What extraction makes of up to `records` records. placement: as in IngestWorker."""
     latest = config.event.latest or now_ms() + config.window.max_future_skew
     keys = KeyTable(config.keys.effective if isinstance(config.keys, DeclaredKeys) else None)
-    extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
+    extractor = PythonExtractor(config.event_schema(latest), config.shape, config.item_hash, keys=keys)
     secret = SYSTEM_COINS.digits(32).tobytes()
     placements: dict[int, Placement] = {}
     rows: list[SampleRow] = []

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from sfm_stream.config.rules import STDIN, Check, event_format
+from sfm_stream.config.rules import STDIN, Check, event_schema
 from sfm_stream.config.tables import (
     EventTable,
     InputTable,
@@ -32,7 +32,7 @@ from sfm_stream.config.tables import (
     WindowTable,
 )
 from sfm_stream.errors import ConfigError, UsageError
-from sfm_stream.events.event_format import MAX_TIME_MS, EventFormat
+from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.coverage import Absence
@@ -162,9 +162,9 @@ class Config:
     def output_path(self) -> Path:
         return self.folder / self.files[1].path
 
-    def event_format(self, latest_ms: int = MAX_TIME_MS) -> EventFormat:
+    def event_schema(self, latest_ms: int = MAX_TIME_MS) -> EventSchema:
         """What extraction needs. latest_ms: upper end of the plausible band, fixed at first start."""
-        return event_format(self.settings, latest_ms)
+        return event_schema(self.settings, latest_ms)
 
     def plan(self, partitions: int, start_ms: int | None, end_ms: int = FOREVER_MS) -> CountingPlan:
         """What to count, once the first and the last window border of the epoch are known.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from sfm_stream.config.credentials import password
 from sfm_stream.config.tables import KeyEntry, Settings
 from sfm_stream.errors import ConfigError, SfmStreamError
-from sfm_stream.events.event_format import MAX_TIME_MS, EventFormat
+from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
 from sfm_stream.privacy.epsilon import flip_threshold, parse_epsilon
@@ -40,10 +40,10 @@ class Checked(NamedTuple):
     """Keyword arguments for the client of a cluster, secrets among them."""
 
 
-def event_format(settings: Settings, latest_ms: int) -> EventFormat:
+def event_schema(settings: Settings, latest_ms: int) -> EventSchema:
     """What extraction needs. latest_ms: upper end of the plausible band."""
     event = settings.event
-    return EventFormat(
+    return EventSchema(
         key=event.key,
         item=event.item,
         time=event.time,
@@ -198,7 +198,7 @@ class Check:
     def event(self) -> None:
         event = self.settings.event
         latest = MAX_TIME_MS if event.latest is None else event.latest
-        self.attempt("event", lambda: event_format(self.settings, latest))
+        self.attempt("event", lambda: event_schema(self.settings, latest))
         if event.time is None and self.settings.kafka is None:
             self.problems.append("event.time: needed, as lines of a file have no time stamp of their own")
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.events.event_format import ISO8601, NUMERIC_UNITS, EventFormat
+from sfm_stream.events.event_schema import ISO8601, NUMERIC_UNITS, EventSchema
 from sfm_stream.events.formats.json_strict import NOT_UNICODE
 from sfm_stream.events.time_text import from_iso, from_pattern, number_in
 from sfm_stream.types import NO_TIME, Reason
@@ -44,7 +44,7 @@ def epoch_ms(value: int | float, unit: str) -> int:
 class EventTime:
     """Reads the time field of one format."""
 
-    def __init__(self, form: EventFormat) -> None:
+    def __init__(self, form: EventSchema) -> None:
         self._unit = form.time_unit if form.time is not None else "ms"
         self._naive_zone = ZoneInfo(form.naive_zone) if form.naive_zone else None
         self._low_ms, self._high_ms = form.earliest_ms, form.latest_ms

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
-from sfm_stream.events.event_format import EventFormat
+from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.event_time import EventTime, Times
 from sfm_stream.events.formats.json_fast import JsonLines, PlainRows, as_positions
 from sfm_stream.events.formats.json_strict import NOT_UNICODE, StrictReader
@@ -28,7 +28,7 @@ from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, KeyValue, Reason, RecordBatch
 from sfm_stream.units import INT64_MAX, INT64_MIN
 
-__all__ = ["EventFormat", "Extractor", "PythonExtractor"]
+__all__ = ["EventSchema", "Extractor", "PythonExtractor"]
 
 _BLOCK_RECORDS = 2048
 
@@ -62,7 +62,7 @@ class PythonExtractor:
     for the content of a record.
     """
 
-    def __init__(self, form: EventFormat, shape: SketchShape, item_hash: ItemHash = XXH64, *, keys: KeyTable) -> None:
+    def __init__(self, form: EventSchema, shape: SketchShape, item_hash: ItemHash = XXH64, *, keys: KeyTable) -> None:
         self._form, self._shape, self._hash, self._keys = form, shape, item_hash, keys
         self._lines, self._strict, self._time = JsonLines(form), StrictReader(form), EventTime(form)
 

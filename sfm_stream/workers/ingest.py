@@ -142,7 +142,7 @@ class IngestWorker:
                 f"partition {event.partition}: epoch {config.pipeline.epoch} of pipeline "
                 f"{config.pipeline.id} has no position. If it never ran, start one worker with --first-start"
             )
-        extractor = PythonExtractor(config.event_format(latest), config.shape, config.item_hash, keys=keys)
+        extractor = PythonExtractor(config.event_schema(latest), config.shape, config.item_hash, keys=keys)
         end_ms = self._epoch_end(event.partition)
         partition = _Partition(event.partition, latest, keys, extractor, end_ms, placement)
         self._partitions[event.partition] = partition

@@ -181,7 +181,7 @@ class Repartition:
     def _reset_keys(self) -> None:
         self._keys = KeyTable()
         self._extractor = PythonExtractor(
-            self._config.event_format(), self._config.shape, self._config.item_hash, keys=self._keys
+            self._config.event_schema(), self._config.shape, self._config.item_hash, keys=self._keys
         )
 
 

@@ -18,7 +18,7 @@ from support.kafka_oracle import judge
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
 from support.kafka_topics import make_topic, produce, read_all, topic_name
 from support.patience import PATIENCE_S, patiently
-from unit.pipeline.test_hostile_neighbours import ITEMS
+from unit.events.test_hostile_neighbours import ITEMS
 
 from sfm_stream.composition.kafka import open_repartition
 from sfm_stream.config.config import load_config

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from reference.memory_batch import MemoryBatch
 from reference.naive_extract import Meaning, Rules, meaning
 
-from sfm_stream.events.event_format import parse_path
-from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.event_schema import parse_path
+from sfm_stream.events.extract import EventSchema, PythonExtractor
 from sfm_stream.events.formats.json_fast import PlainRows
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.hashing import hash_items
@@ -26,20 +26,20 @@ BAND = {"earliest_ms": 1_600_000_000_000, "latest_ms": 1_800_000_000_000}
 NOW_S = 1_700_000_000
 SHORT: dict[str, Any] = {"max_key_bytes": 12, "max_record_bytes": 2000}
 FORMATS = {
-    "plain": EventFormat(key=("page",), item="user", time="at", time_unit="ms", **BAND, **SHORT),
-    "seconds": EventFormat(key=("page",), item="user", time="at", time_unit="s", float_items=True, **BAND),
-    "micros": EventFormat(key=(), item="user", time="at", time_unit="us", **BAND),
-    "nanos": EventFormat(key=(), item="user", time="at", time_unit="ns", **BAND),
-    "iso": EventFormat(key=("page",), item="user", time="at", time_unit="iso8601", **BAND),
-    "naive": EventFormat(key=("page",), item="user", time="at", time_unit="iso8601", naive_zone="UTC", **BAND),
-    "local": EventFormat(
+    "plain": EventSchema(key=("page",), item="user", time="at", time_unit="ms", **BAND, **SHORT),
+    "seconds": EventSchema(key=("page",), item="user", time="at", time_unit="s", float_items=True, **BAND),
+    "micros": EventSchema(key=(), item="user", time="at", time_unit="us", **BAND),
+    "nanos": EventSchema(key=(), item="user", time="at", time_unit="ns", **BAND),
+    "iso": EventSchema(key=("page",), item="user", time="at", time_unit="iso8601", **BAND),
+    "naive": EventSchema(key=("page",), item="user", time="at", time_unit="iso8601", naive_zone="UTC", **BAND),
+    "local": EventSchema(
         key=("page",), item="user", time="at", time_unit="iso8601", naive_zone="Europe/Berlin", **BAND
     ),
-    "zone names": EventFormat(key=("page",), item="user", time="at", time_unit="%d/%m/%Y:%H:%M:%S %Z", **BAND),
-    "pattern": EventFormat(key=("page",), item="user", time="at", time_unit="%d/%m/%Y:%H:%M:%S %z", **BAND),
-    "nested": EventFormat(key=("page", "user.page"), item="user.user.id", time="user.at", time_unit="ms", **BAND),
-    "record time": EventFormat(key=("page", "at"), item="user", time=None, time_unit="ms", **BAND),
-    "odd names": EventFormat(key=(r"a\.b",), item="né", time="a/b", time_unit="ms", **BAND),
+    "zone names": EventSchema(key=("page",), item="user", time="at", time_unit="%d/%m/%Y:%H:%M:%S %Z", **BAND),
+    "pattern": EventSchema(key=("page",), item="user", time="at", time_unit="%d/%m/%Y:%H:%M:%S %z", **BAND),
+    "nested": EventSchema(key=("page", "user.page"), item="user.user.id", time="user.at", time_unit="ms", **BAND),
+    "record time": EventSchema(key=("page", "at"), item="user", time=None, time_unit="ms", **BAND),
+    "odd names": EventSchema(key=(r"a\.b",), item="né", time="a/b", time_unit="ms", **BAND),
 }
 NAMES = ["page", "user", "at", "id", "a.b", "né", "a/b", "a", "b", ""]
 HOSTILE_INTS = [0, -1, 1, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**30, 10**400]
@@ -63,7 +63,7 @@ TEXT_TIMES += [f"{NOW_S}.", f".{NOW_S}", "00" + str(NOW_S), "9" * 41, "9" * 5000
 TEXT_TIMES += ["0001-01-01T00:00:00+23:59", "14/11/2023:22:13:20 +0100", "14/11/2023:22:13:61 +0100", "x"]
 
 
-def good(form: EventFormat, number: int) -> bytes:
+def good(form: EventSchema, number: int) -> bytes:
     """A record of the format that is counted."""
     document: dict[str, Any] = {"ballast": "x" * (number % 7)}
     time: Any = NOW_S * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.get(form.time_unit, 1) + number
@@ -116,7 +116,7 @@ documents = st.recursive(scalars, lambda inner: st.one_of(objects(inner), st.lis
 
 
 @st.composite
-def spoiled(draw: st.DrawFn, form: EventFormat) -> bytes | None:
+def spoiled(draw: st.DrawFn, form: EventSchema) -> bytes | None:
     """A good record with one value exchanged, members added, or bytes changed."""
     record = good(form, draw(st.integers(0, 99)))
     change = draw(st.integers(0, 6))
@@ -160,14 +160,14 @@ ELSEWHERE: frozenset[object] = frozenset([7, "b", ""])
 """Keys that another partition holds where keys are declared."""
 
 
-def rules(form: EventFormat, declared: frozenset[object] | None) -> Rules:
+def rules(form: EventSchema, declared: frozenset[object] | None) -> Rules:
     plain = {field.name: getattr(form, field.name) for field in fields_of(form)}
     plain |= {"key": tuple(parse_path(path) for path in form.key), "item": parse_path(form.item)}
     time = None if form.time is None else parse_path(form.time)
     return Rules(**plain | {"time": time}, declared=declared, elsewhere=ELSEWHERE)
 
 
-def run(form: EventFormat, batch: MemoryBatch, declared: frozenset[object] | None, way: str) -> list[Meaning]:
+def run(form: EventSchema, batch: MemoryBatch, declared: frozenset[object] | None, way: str) -> list[Meaning]:
     """The rows of an extractor that has seen plain records before, in the terms of the oracle, invariants checked."""
     table = KeyTable(declared, ELSEWHERE)  # type: ignore[arg-type]
     extractor = PythonExtractor(form, SHAPE, keys=table)
@@ -203,7 +203,7 @@ def check_invariants(columns: EventColumns, batch: MemoryBatch, table: KeyTable,
     assert dtypes == (np.int64, np.int32, np.uint32, np.uint8)
 
 
-def expected(form: EventFormat, batch: MemoryBatch, declared: frozenset[object] | None) -> list[Meaning]:
+def expected(form: EventSchema, batch: MemoryBatch, declared: frozenset[object] | None) -> list[Meaning]:
     rows = []
     for record, arrival_ms in zip(batch.records, batch.arrival_ms or [-1] * batch.count, strict=True):
         row = meaning(record, rules(form, declared), arrival_ms)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from properties.test_extract_paths import BAND, FORMATS, documents, good, objects, rules, scalars, spoiled
 from reference.naive_extract import Refused, meaning, placed_by
 
-from sfm_stream.events.event_format import EventFormat, parse_path
+from sfm_stream.events.event_schema import EventSchema, parse_path
 from sfm_stream.events.event_time import EventTime
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.formats.json_strict import StrictReader
@@ -22,7 +22,7 @@ from sfm_stream.types import Reason
 SHAPE = SketchShape(16, 2)
 TIMED = {name: form for name, form in FORMATS.items() if form.time is not None}
 # An item that is the last member of an object in which something else is looked for.
-TIMED["last"] = EventFormat(key=("page",), item="user.id", time="user.at", time_unit="ms", **BAND)
+TIMED["last"] = EventSchema(key=("page",), item="user.id", time="user.at", time_unit="ms", **BAND)
 ITEM = "\x1a"
 """Stands for the item while a record is made; no other text of a record is this one."""
 
@@ -71,7 +71,7 @@ balanced = st.recursive(
 )
 
 
-def fields(form: EventFormat, record: bytes, scan: bool = False) -> tuple[int, Reason, object]:
+def fields(form: EventSchema, record: bytes, scan: bool = False) -> tuple[int, Reason, object]:
     """The time of a record with its reason, and the key that repartitioning places it by."""
     extractor = PythonExtractor(form, SHAPE, keys=KeyTable())
     if scan:
@@ -81,7 +81,7 @@ def fields(form: EventFormat, record: bytes, scan: bool = False) -> tuple[int, R
 
 
 @st.composite
-def with_a_hole(draw: st.DrawFn, form: EventFormat) -> tuple[bytes, bytes]:
+def with_a_hole(draw: st.DrawFn, form: EventSchema) -> tuple[bytes, bytes]:
     """What stands before and behind the item of a record that may have any other fault or further members."""
     document = json.loads(good(form, draw(st.integers(0, 99))))
     node = document

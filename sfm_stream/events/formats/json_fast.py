@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.events.event_format import EventFormat
+from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.formats.json_strict import MAX_DEPTH
 from sfm_stream.units import INT64_MAX, INT64_MIN
 
@@ -85,7 +85,7 @@ class PlainRows:
 class JsonLines:
     """Decodes the plain records of one format."""
 
-    def __init__(self, form: EventFormat) -> None:
+    def __init__(self, form: EventSchema) -> None:
         self._layout = _Layout(form)
         self._certificate = _Certificate(form, self._layout.names)
         self._decode = self._layout.decoder(mixed_times=False).decode
@@ -125,7 +125,7 @@ class JsonLines:
 class _Layout:
     """Nested struct types that follow the paths of a format, and where their fields are."""
 
-    def __init__(self, form: EventFormat) -> None:
+    def __init__(self, form: EventSchema) -> None:
         self.key_parts = len(form.key)
         roles = ["item", *([] if form.time is None else ["time"])]
         roles += ["key"] if self.key_parts == 1 else [f"key{part}" for part in range(self.key_parts)]
@@ -178,7 +178,7 @@ class _Layout:
 class _Certificate:
     """Finds, among records that were decoded, those that strict reading might judge otherwise."""
 
-    def __init__(self, form: EventFormat, names: Counter[str]) -> None:
+    def __init__(self, form: EventSchema, names: Counter[str]) -> None:
         self._max_bytes = form.max_record_bytes
         self._names = [_Name(name, times) for name, times in names.items()]
         self._quotes, self._spare = np.empty(0, np.bool_), np.empty(0, np.bool_)

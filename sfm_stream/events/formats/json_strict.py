@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from sfm_stream.events.event_format import EventFormat
+from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.formats.tolerant_scan import TolerantScan
 from sfm_stream.types import Reason
 
@@ -61,7 +61,7 @@ _AMBIGUOUS: Final = object()
 class StrictReader:
     """Reads single records of one format."""
 
-    def __init__(self, form: EventFormat) -> None:
+    def __init__(self, form: EventSchema) -> None:
         item, *others = form.paths()
         self._item, self._time = item, others.pop(0) if form.time is not None else None
         self._key = tuple(others)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfm_stream.errors import UsageError
-from sfm_stream.events.event_format import MAX_TIME_MS, EventFormat, parse_path
+from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema, parse_path
 from sfm_stream.events.event_time import EventTime, epoch_ms
 from sfm_stream.types import NO_TIME, Reason
 
@@ -22,7 +22,7 @@ NOW_S = 1_700_000_000
 
 def event_time(unit: str, **more: Any) -> EventTime:
     settings: dict[str, Any] = {"time": "at", "earliest_ms": EARLIEST_MS, "latest_ms": LATEST_MS} | more
-    return EventTime(EventFormat(key=(), item="user", time_unit=unit, **settings))
+    return EventTime(EventSchema(key=(), item="user", time_unit=unit, **settings))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_record_timestamps() -> None:
 def test_formats_that_cannot_be_meant_are_refused(wrong: dict[str, Any]) -> None:
     right: dict[str, Any] = {"key": ("page",), "item": "user", "time": "at", "time_unit": "ms"}
     with pytest.raises(UsageError):
-        EventFormat(**right | {"earliest_ms": 0, "latest_ms": 9} | wrong)
+        EventSchema(**right | {"earliest_ms": 0, "latest_ms": 9} | wrong)
 
 
 def test_paths() -> None:

@@ -10,7 +10,7 @@ import pytest
 from reference.memory_batch import MemoryBatch
 
 from sfm_stream.errors import UsageError
-from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.extract import EventSchema, PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.hashing import XXH64, hash_items, keyed_blake2b
 from sfm_stream.sketch.shape import SketchShape
@@ -122,9 +122,9 @@ LINES: list[tuple[str, Reason, int]] = [
 """What each line of the corpus is, why it is not counted, and its event time."""
 
 
-def form(**more: Any) -> EventFormat:
+def form(**more: Any) -> EventSchema:
     settings: dict[str, Any] = {"key": ("page",), "item": "user", "time": "at", "time_unit": "ms"}
-    return EventFormat(**settings | {"earliest_ms": 1_600_000_000_000, "latest_ms": 1_800_000_000_000} | more)
+    return EventSchema(**settings | {"earliest_ms": 1_600_000_000_000, "latest_ms": 1_800_000_000_000} | more)
 
 
 def columns(

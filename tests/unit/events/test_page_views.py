@@ -10,7 +10,7 @@ import pytest
 from reference.memory_batch import MemoryBatch
 
 from sfm_stream.errors import UsageError
-from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.extract import EventSchema, PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.events.page_views import Traffic, page_views
 from sfm_stream.sketch.shape import SketchShape
@@ -23,7 +23,7 @@ def lines(count: int, seed: int, traffic: Traffic | None = None) -> list[bytes]:
 
 
 def reasons(records: list[bytes], traffic: Traffic) -> Counter[Reason]:
-    form = EventFormat(
+    form = EventSchema(
         key=("page",),
         item="user",
         time="at",

@@ -10,8 +10,8 @@ import pytest
 from kafka.partitioner import murmur2 as java_murmur2
 from reference.memory_batch import MemoryBatch
 from support.kafka_runs import CONFIG, DEFAULTS
-from unit.pipeline.test_hostile_neighbours import ITEMS
-from unit.pipeline.test_hostile_neighbours import value as event_value
+from unit.events.test_hostile_neighbours import ITEMS
+from unit.events.test_hostile_neighbours import value as event_value
 
 from sfm_stream.config.config import load_config
 from sfm_stream.types import Assigned, InputEnd, Revoked

@@ -38,7 +38,7 @@ from support.counting_runs import (
 )
 from support.neighbours import assert_one_bit, assert_one_cell, assert_one_draw
 
-from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.extract import EventSchema, PythonExtractor
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import Limits
 from sfm_stream.pipeline.counting.releases import MARKER_KEY, Publisher
@@ -48,7 +48,7 @@ from sfm_stream.types import NO_TIME, EventColumns, InputEnd, Reason
 from sfm_stream.wire.codec import decode, encode
 from sfm_stream.wire.keys import encode_key
 
-FORM = EventFormat(key=("k",), item="i", time="t", time_unit="ms", earliest_ms=0, latest_ms=1 << 40)
+FORM = EventSchema(key=("k",), item="i", time="t", time_unit="ms", earliest_ms=0, latest_ms=1 << 40)
 HUGE = 1 << 40
 
 

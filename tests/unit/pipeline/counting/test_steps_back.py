@@ -25,7 +25,7 @@ from support.counting_runs import (
     state_in,
     table_of,
 )
-from unit.pipeline import test_neighbours as whole
+from unit.pipeline.counting import test_neighbours as whole
 
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.counter import WindowCounter

@@ -18,7 +18,7 @@ from support.counting_runs import PRESENCE, SELECTED, Log, Same, Tape, contents,
 from support.neighbours import assert_one_bit, assert_one_cell, assert_one_draw
 from support.whole_runs import whole_plan
 
-from sfm_stream.events.extract import EventFormat, PythonExtractor
+from sfm_stream.events.extract import EventSchema, PythonExtractor
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.counting.whole import WholeCounter
 from sfm_stream.transport.files.lines import LineInput
@@ -27,7 +27,7 @@ from sfm_stream.windows.whole import Whole
 from sfm_stream.wire.codec import decode
 from sfm_stream.wire.keys import encode_key
 
-FORM = EventFormat(key=("k",), item="i", time="t", time_unit="ms", earliest_ms=0, latest_ms=1000)
+FORM = EventSchema(key=("k",), item="i", time="t", time_unit="ms", earliest_ms=0, latest_ms=1000)
 DECLARED = declared("a", "b", 0, "unseen", since={"": 40})
 MODES = {"declared": DECLARED, "presence": PRESENCE, "selected": SELECTED}
 FIXED = {"start": 0, "until": 100}

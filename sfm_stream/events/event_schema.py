@@ -20,8 +20,8 @@ _UNUSABLE = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventFormat:
-    r"""The layout of a JSON event, and the bounds of what is taken.
+class EventSchema:
+    r"""The fields of an event, in whatever format it is written, and the bounds of what is taken.
 
     key: dotted paths into nested objects. One path: the key is that field, text or integer. Several: a tuple of
     fields. None: the empty tuple, one count for the whole stream. item, time: one path each; time None is the arrival
@@ -31,7 +31,7 @@ class EventFormat:
     time_unit: s, ms, us, ns (numbers, in quotes or not; fractions in s and ms only), iso8601, or a strptime pattern (it
     holds a '%'; %Z stands for UTC or GMT). naive_zone: IANA name of the zone of times without offset, which are refused
     where it is None; an hour that occurs twice there is taken as its first, and a time in an hour that the zone leaves
-    out as if its clock had not been put forward. float_items: JSON numbers with a fraction or an
+    out as if its clock had not been put forward. float_items: numbers with a fraction or an
     exponent are items of their own, hashed as IEEE 754. earliest_ms..latest_ms (inclusive, 0..MAX_TIME_MS): the
     plausible band of event times. max_key_bytes counts canonical bytes (`encode_key`).
 
