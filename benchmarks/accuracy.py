@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import numpy as np
 
+from sfm_stream.estimation import one_sketch
 from sfm_stream.estimation.estimate import channel_of, estimate
-from sfm_stream.estimation.one_sketch import maximise, standard_errors
 from sfm_stream.estimation.pair import estimate_pair
 from sfm_stream.estimation.union import union
 from sfm_stream.methods.logic import bit_and
@@ -24,9 +24,12 @@ from sfm_stream.sketch.noisy_bits import NoisyBits
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference.occupancy import lit_cells, lit_windows, noisy_histogram, noisy_ones
 from reference.pair_oracle import noisy_pair
+
+from benchmarks.paper.standard_errors import standard_errors
 
 BIG = (4096, 24)
 SHAPES = (BIG, (64, 16), (256, 16), (1024, 20), (16384, 24))
@@ -70,7 +73,7 @@ def single(shape, epsilon, n, trials):
     found = []
     for _ in range(trials):
         ones = noisy_ones(rng, lit_cells(rng, *shape, n), shape[0], q)
-        found.append(maximise(SketchShape(*shape), channel, ones, 0.95))
+        found.append(one_sketch.solve(SketchShape(*shape), channel, ones, 0.95))
     return np.array([(e.value, e.unclamped, e.low, e.high) for e in found])
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from benchmarks.paper.baselines import fm85
 from benchmarks.paper.baselines.pagh_stausholm import READINGS, RELATIVE, Reading, intersect
 from benchmarks.paper.cells import FM85, LOOSE, PCSA, SYM, TIGHT, XOR, Cell, SeededCoins
+from sfm_stream.estimation import one_sketch
 from sfm_stream.estimation.estimate import estimate
-from sfm_stream.estimation.one_sketch import maximise
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.methods.privatize import privatize
 from sfm_stream.sketch.mechanism import Channel, Mechanism
@@ -71,7 +71,7 @@ def ones(raw: PcsaSketch) -> NDArray[np.int64]:
 def _without_noise(raw: PcsaSketch, cell: Cell) -> float:
     if cell.method == FM85:
         return fm85.estimate(raw.bits, raw.shape)
-    return maximise(raw.shape, NOISELESS, ones(raw), 0.95).value
+    return one_sketch.solve(raw.shape, NOISELESS, ones(raw), 0.95).value
 
 
 def _midpoints(reading: Reading, jobs: list[tuple[Cell, NoisyBitmap]]) -> dict[Cell, float]:

@@ -6,7 +6,7 @@ import math
 
 from benchmarks.paper.cells import FM85, HLL, PCSA, SYM, XOR, Cell
 from benchmarks.paper.methods import MECHANISMS, NOISELESS
-from sfm_stream.estimation.one_sketch import standard_errors
+from benchmarks.paper.standard_errors import standard_errors
 from sfm_stream.sketch.mechanism import Channel
 
 STATED = {0.5: 0.0528, 1.0: 0.0274, 2.0: 0.0157, 4.0: 0.0112}

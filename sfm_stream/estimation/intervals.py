@@ -1,4 +1,7 @@
-"""Confidence limits near a boundary: how far a standard score may stray from 0 when the truth cannot be negative."""
+"""Confidence limits near a boundary: which standard scores are compatible with an n that cannot be negative.
+
+docs/accuracy.md, eq. 11.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,17 @@ _STEPS = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acceptance:
-    """Which standard scores are compatible with each of several n: above - h(n) <= 0 and slope * score + lift >= 0.
+    """For each of several n, the scores that are compatible with it: -l <= score <= h (eq. 11). Shapes (points,).
 
-    A true n is accepted when -l <= score <= h. The score is standard normal at the true n, so every pair with
-    Phi(h) - Phi(-l) = confidence covers exactly. Far from 0 it is the usual h = l = z; near 0 it is the pair that
-    orders by likelihood ratio within n >= 0 (Feldman and Cousins, Phys. Rev. D 57, 1998): no interval is ever empty,
-    and a fluctuation below 0 still leaves an honest upper limit. Shapes (points,).
+    The score is standard normal at the true n, so every pair with Phi(h) - Phi(-l) = confidence covers exactly. Far
+    from 0 the pair is h = l = z. Near 0 it is the pair that orders by likelihood ratio within n >= 0 (Feldman and
+    Cousins, Phys. Rev. D 57, 1998): no interval is empty, and a value below 0 still gives an upper limit.
+
+    l is infinite at n = 0, so score >= -l is kept as slope * score + lift >= 0.
     """
 
     above: Array
+    """h."""
     slope: Array
     lift: Array
 
@@ -35,7 +40,7 @@ class Acceptance:
         grid, above = _limits_above(confidence)
         h, z = np.interp(distance, grid, above), float(grid[-1])
         near = np.minimum(distance, z)
-        # l = near/2 + h^2/(2 near) is infinite at 0, so the test score >= -l is kept multiplied by near / z.
+        # score + l >= 0, multiplied by near / z, with l = near / 2 + h^2 / (2 near).
         return cls(h, near / z, (near**2 + h**2) / (2.0 * z))
 
     def beyond(self, score: Array) -> tuple[Array, Array]:
@@ -57,7 +62,7 @@ def _limits_above(confidence: float) -> tuple[Array, Array]:
 
 
 def _limit_above(mu: float, z: float, confidence: float) -> float:
-    """The root h of Phi(h) - Phi(-l) = confidence, l = mu/2 + h^2 / (2 mu), by bisection to 1e-12."""
+    """The h of eq. 11 for an n that lies mu standard deviations above 0, by bisection to 1e-12."""
     low, high = 0.0, z
     while high - low > 1e-12:
         h = 0.5 * (low + high)
@@ -67,7 +72,7 @@ def _limit_above(mu: float, z: float, confidence: float) -> float:
 
 
 def normal_limits(value: float, error: float, confidence: float) -> tuple[float, float]:
-    """(low, high) for a quantity >= 0 of which `value` is a normal estimate with standard error `error` > 0."""
+    """(low, high) of a quantity >= 0. value: a normal estimate of it, with the standard error `error` > 0."""
     z, x = two_sided_z(confidence), value / error
 
     def beyond(mu: float) -> tuple[float, float]:

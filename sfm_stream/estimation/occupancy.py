@@ -1,8 +1,8 @@
 """How many cells of a raw sketch of n items stay empty: means and covariances in closed form, for real n >= 0.
 
-A cell of level j is empty with probability gamma_j^n, gamma_j = 1 - rho_j. Cells compete for the same n items, so
-they depend negatively: Pr(two cells of levels j, l both empty) = (1 - rho_j - rho_l)^n < gamma_j^n gamma_l^n. That
-makes a sketch of few items far more accurate than its composite likelihood believes.
+docs/accuracy.md, eq. 1 and 7 to 9. An item that falls to one cell does not fall to another, so two cells are both empty
+less often than if they were independent. The variance of a level sum is therefore smaller than the composite likelihood
+assumes, most of all in a sketch of few items.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sfm_stream.sketch.layout import Layout
 
 Array = NDArray[np.float64]
 _TERMS = 4
+"""Terms of the series in eq. 8: the error is below 1e-6 of the whole wherever gamma^n is not negligible."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,11 +28,11 @@ class Occupancy:
     n: Array
     """Shape (points,)."""
     empty: Array
-    """gamma^n, in 0..1."""
+    """Probability that a cell is empty, gamma^n, in 0..1 (eq. 1)."""
     slope: Array
-    """Its derivative, gamma^n ln gamma, <= 0."""
+    """Derivative of `empty` by n, gamma^n ln gamma, <= 0."""
     odds: Array
-    """Shape (levels,): rho / (1 - rho)."""
+    """Shape (levels,): o = rho / (1 - rho)."""
 
     @classmethod
     def at(cls, layout: Layout, n: Array) -> Occupancy:
@@ -41,20 +42,18 @@ class Occupancy:
         return cls(layout.sizes, n, empty, empty * log_gamma, layout.rho / (1.0 - layout.rho))
 
     def variance_of(self, weights: Array, cell_variance: Array) -> Array:
-        """Shape (points,): variance of sum over levels of weights * (sum over the level's cells of z).
+        """Shape (points,): the variance of sum_j weights_j Z_j, Z_j the sum of z over the cells of level j (eq. 9).
 
-        z has mean 1 in an empty cell and 0 in another, is independent between cells given which are empty, and has
-        variance cell_variance in a cell of the level. The covariances are those of the empty cells,
-        B_j B_l [(1 - rho_j - rho_l)^n - gamma_j^n gamma_l^n] and, within a level, with B (B - 1) for B^2; both equal
-        gamma_j^n gamma_l^n [(1 - odds_j odds_l)^n - 1], whose binomial series has one rank-one term for each power.
-        The series stops after 4 terms: the error is below 1e-6 of the whole wherever gamma^n is not negligible.
+        z has mean 1 in an empty cell and 0 in any other. Given which cells are empty, z is independent between cells.
+        cell_variance: the variance of z in one cell of each level. Both arguments: shape (points, levels).
         """
-        own = (weights**2 * cell_variance) @ self.sizes
+        own = (weights**2 * cell_variance) @ self.sizes  # eq. 9, first term
         signed = weights * self.empty
         shared = np.zeros_like(own)
         coefficient = np.ones_like(own)
         for power in range(1, _TERMS + 1):
             coefficient = coefficient * (power - 1 - self.n) / power
-            shared += coefficient * (signed @ (self.sizes * self.odds**power)) ** 2
+            shared += coefficient * (signed @ (self.sizes * self.odds**power)) ** 2  # eq. 9, second term
+        # Eq. 9, third term: the second one counts each cell as a pair with itself.
         within = (signed**2 * np.expm1(self.n[:, None] * np.log1p(-(self.odds**2)))) @ self.sizes
         return np.asarray(own + shared - within)

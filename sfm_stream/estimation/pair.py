@@ -1,10 +1,9 @@
 """Two private sketches together: how many items are in both, and in one of them only.
 
-A cell of level j shows a pair of noisy bits, so there are four kinds of cells: what AND and NOT of the two sketches
-would count, without the coins that such a merge adds (operations.py). With signals z_A, z_B of mean 1 in an empty cell
-and 0 in a lit one, and independent noise, z_A z_B has mean 1 where both are empty. So for sets of a and b items with a
-union of u, level means of (z_A, z_B, z_A z_B) are (gamma^a, gamma^b, gamma^u) exactly, and the composite likelihood of
-the pairs is their generalised least squares. Its error is the sandwich, from the exact covariances of all cells.
+docs/accuracy.md, eq. 13 to 16. Each cell shows a pair of noisy bits with signals z_A and z_B (eq. 2). Their noise is
+independent, so z_A z_B has mean 1 where the cell is empty in both sketches, and 0 elsewhere. The level means of
+(z_A, z_B, z_A z_B) are known functions of the three numbers that are wanted (eq. 13); generalised least squares fits
+them. The pair says more than the merged AND of the two sketches (methods/logic.py), whose coins add noise.
 """
 
 from __future__ import annotations
@@ -26,14 +25,15 @@ from sfm_stream.sketch.shape import SketchShape
 Array = NDArray[np.float64]
 _ROUNDS = 100
 _MEMBERS = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
-"""Which of (both, only first, only second) belong to the first set, the second and the union."""
+"""Which of (both, only first, only second) belong to the first set, to the second and to the union."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairEstimate:
-    """Items of two sets by where they are. epsilon: noise of the AND of the two sketches (its epsilon*), no budget.
+    """How many items are in both of two sets, only in the first, only in the second, and in either.
 
-    The error of a small part is that of the whole: it does not shrink with the intersection.
+    epsilon: the noise of the AND of the two sketches (the paper's epsilon*); it is no budget. The error of a part
+    follows from the sizes of the two sets; it does not shrink with the part.
     """
 
     both: Estimate
@@ -46,8 +46,8 @@ class PairEstimate:
 def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.95) -> PairEstimate:
     """The sizes of the intersection, of both differences and of the union of two sets, from their private sketches.
 
-    The sketches may differ in epsilon, not in shape or hash, and are two releases: each has noise of its own. Where one
-    is saturated or pure noise, all parts are uninformative. Raises IncompatibleError, UsageError.
+    The sketches have the same shape and hash, each its own epsilon, and noise of two separate draws. If one of them is
+    saturated or pure noise, all parts are uninformative. Raises IncompatibleError, UsageError.
     """
     require_confidence(confidence)
     require_same("pair", first, second, same_k=False)
@@ -64,7 +64,7 @@ def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.
     step = np.linalg.solve(information, model.score(weights, sums, at))
     inverse = np.linalg.inv(information)
     covariance = inverse @ model.score_covariance(weights, at) @ inverse
-    # The floor is for a handful of items without noise, as in score.py.
+    # TINY: the least variance, as in score.py.
     both, only_first, only_second, either = (
         normal_estimate(
             float(part @ (at + step)),
@@ -78,7 +78,7 @@ def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """Moments of the signals, given how many items are in both sets, only in the first and only in the second."""
+    """Moments of the signals. at: shape (3,), the items in both sets, only in the first and only in the second."""
 
     shape: SketchShape
     first: Channel
@@ -86,15 +86,16 @@ class _Model:
 
     def sums(self, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Array:
         """Shape (levels, 3): sums over each level of (z_A, z_B, z_A z_B). first, second: shape (levels, buckets)."""
+        # Eq. 2.
         z = [(c.p - bits) / c.gap for c, bits in ((self.first, first), (self.second, second))]
         return np.stack([z[0].sum(axis=1), z[1].sum(axis=1), (z[0] * z[1]).sum(axis=1)], axis=1)
 
     def means(self, at: Array) -> Array:
-        """Shape (levels, 3): (gamma^a, gamma^b, gamma^u)."""
+        """Shape (levels, 3): (gamma^a, gamma^b, gamma^u), the means of the signals (eq. 13)."""
         return np.asarray(np.exp(np.log1p(-self.shape.rho)[:, None] * (_MEMBERS @ at)))
 
     def cell_covariance(self, means: Array) -> Array:
-        """Shape (levels, 3, 3): of the signals of one cell."""
+        """Shape (levels, 3, 3): covariance of the signals of one cell (eq. 14)."""
         a, b, u = means.T
         (a1, a0), (b1, b0) = ((1.0 + c.empty_variance, c.lit_square) for c in (self.first, self.second))
         second = np.empty((len(a), 3, 3))
@@ -106,18 +107,21 @@ class _Model:
         return second - means[:, :, None] * means[:, None, :]
 
     def weights(self, at: Array) -> tuple[Array, Array]:
-        """Shapes (levels, 3, 3), the derivatives of the means times the inverse covariance, and (3, 3), information."""
+        """The weights W_j, shape (levels, 3, 3), and the information, shape (3, 3) (eq. 15)."""
         means = self.means(at)
         slopes = (np.log1p(-self.shape.rho)[:, None] * means)[:, :, None] * _MEMBERS
         weights = np.linalg.solve(self.cell_covariance(means), slopes).transpose(0, 2, 1)
         return weights, self.shape.buckets * np.einsum("jpi,jiq->pq", weights, slopes)
 
     def score(self, weights: Array, sums: Array, at: Array) -> Array:
-        """Shape (3,): mean 0 at the truth."""
+        """Shape (3,): the score, whose mean at the truth is 0 (eq. 15)."""
         return np.asarray(np.einsum("jpi,ji->p", weights, sums - self.shape.buckets * self.means(at)))
 
     def solve(self, sums: Array, alone: Array) -> Array:
-        """Shape (3,), each >= 0: Fisher scoring, from a half of the smaller set in common; never below 0."""
+        """Shape (3,), each >= 0: where the score is 0, or the bound 0 where the score points below it.
+
+        Fisher scoring. It starts with half of the smaller set in both. alone: the sizes of the two sets, shape (2,).
+        """
         shared = 0.5 * float(alone.min())
         at = np.array([shared, *(alone - shared)])
         for round in range(_ROUNDS):
@@ -136,9 +140,9 @@ class _Model:
         return at
 
     def _no_worse(self, sums: Array, at: Array, step: Array) -> Array:
-        """at + step, within bounds, the step halved until the fit is no worse.
+        """at + step, kept within 0 .. capacity; the step is halved until the fit is no worse than at `at`.
 
-        Where one sketch is all but noise a full step may lead anywhere, to where the information is singular, too.
+        If one sketch is almost pure noise, a full step may end where the information is singular.
         """
         covariance = self.cell_covariance(self.means(at))
 
@@ -155,7 +159,7 @@ class _Model:
         return at
 
     def score_covariance(self, weights: Array, at: Array) -> Array:
-        """Shape (3, 3): of the score, all dependences between cells included."""
+        """Shape (3, 3): covariance of the score, with the dependence between cells (eq. 16)."""
         means, buckets = self.means(at), self.shape.buckets
         own = buckets * np.einsum("jpi,jik,jqk->pq", weights, self.cell_covariance(means), weights)
         between = self._between(means, at)
@@ -164,9 +168,10 @@ class _Model:
         return np.asarray(own + np.einsum("jl,jpi,jlik,lqk->pq", pairs, weights, between, weights, optimize=True))
 
     def _between(self, means: Array, at: Array) -> Array:
-        """Shape (levels, levels, 3, 3): covariance of a signal in a cell of level j with one in another of level l.
+        """Shape (levels, levels, 3, 3): covariance of signal i in a cell of level j with signal k in a cell of level l.
 
-        Pr(i empty at j and k empty at l): who is in both misses both cells, who is in one of them misses that one.
+        It is Pr(i empty at j, k empty at l) minus the product of the two (eq. 16): an item that belongs to both i and k
+        must miss both cells, an item of one of them must miss one cell.
         """
         rho = self.shape.rho
         one, two = np.log1p(-rho), np.log1p(-(rho[:, None] + rho[None, :]))

@@ -1,13 +1,13 @@
 """From level sums to an estimate with an interval: a weighted score, its exact variance, and their inversion.
 
-The data are sums Z_j over each level's cells of an unbiased signal z: E z = 1 in an empty cell and 0 in a lit one.
-With v_j(n) the variance of z in a cell of level j, the score
+docs/accuracy.md, eq. 2 to 6, 10 and 11. The data are the sums Z_j, over the cells of each level, of a signal z whose
+mean is 1 in an empty cell and 0 in a cell that is set. The score
 
-    U(n) = sum_j w_j(n) (Z_j - B_j gamma_j^n),    w_j = gamma_j^n ln gamma_j / v_j    (negative: more ones, larger U)
+    U(n) = sum_j w_j(n) (Z_j - B_j gamma_j^n),    w_j = gamma_j^n ln gamma_j / v_j                       (eq. 5)
 
-has mean 0 and a variance in closed form at the true n (occupancy.py), for every n and without asymptotics. The interval
-collects the n whose score is not too far from 0 (intervals.py): no curvature and no expansion around the estimate. For
-one sketch U is the derivative of the composite likelihood (paper, section "Cardinality Estimation"), to the digit.
+has mean 0 at the true n. Its variance there is known in closed form for every n (occupancy.py), so the interval needs
+no approximation around the estimate: it contains each n whose score is close enough to 0 (intervals.py). For one sketch
+U is exactly the derivative of the composite likelihood (paper, section "Cardinality Estimation").
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from sfm_stream.sketch.layout import Layout
 Array = NDArray[np.float64]
 _STEP = 1 / 24
 TINY = 1e-9
+"""Least variance of a score, as a share of its information. It matters for a handful of items and almost no noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signal:
-    """How z varies: in an empty cell (mean 1) and, on average over the level, in a lit one (mean 0)."""
+    """How z varies within one cell: where the cell is empty (mean 1), and where it is set (mean 0)."""
 
     layout: Layout
-    empty: float
-    """Variance in an empty cell, > 0."""
-    lit: Array
-    """Shape (levels,), > 0: mean square in a lit cell."""
+    empty_variance: float
+    """Variance of z in an empty cell, > 0."""
+    set_square: Array
+    """Shape (levels,), > 0: mean square of z over the cells of a level that are set."""
 
     @property
     def noise_floor(self) -> float:
-        """Standard error of the estimate at n = 0: [sum_j B_j rho_j^2 / empty]^-1/2."""
-        return math.sqrt(self.empty / float(self.layout.sizes @ self.layout.rho**2))
+        """Standard error of the estimate at n = 0 (eq. 12)."""
+        return math.sqrt(self.empty_variance / float(self.layout.sizes @ self.layout.rho**2))
 
     def grid(self) -> Array:
-        """Shape (points,): 0 .. capacity, even steps of 1/24 of the noise floor near 0 and of 1/24 of n far from it."""
+        """Shape (points,), 0 .. capacity: steps of 1/24 of the noise floor near 0, of 1/24 of n far from 0."""
         largest = self.layout.capacity
         scale = min(max(self.noise_floor, 0.5), largest)
         reach = math.log1p(largest / scale)
@@ -53,30 +54,29 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """What the score is at each of several n, short of the data. Shapes (points,) unless said otherwise."""
+    """All of the score that does not depend on the data, at several n. Shapes (points,) unless said otherwise."""
 
     n: Array
     weights: Array
-    """Shape (points, levels), <= 0: of Z_j, divided by the standard deviation of the score."""
+    """Shape (points, levels), <= 0: the weight w_j of Z_j (eq. 5), divided by the standard deviation of the score."""
     offset: Array
-    """sum_j weights_j B_j gamma_j^n."""
+    """sum_j weights_j B_j gamma_j^n: the mean of the weighted sums if n is the truth."""
     spread: Array
-    """The standard deviation of U at a true n."""
+    """Standard deviation of U if n is the truth (eq. 9)."""
     distance: Array
-    """By how many standard deviations n lies above 0: minus the mean of the score if the truth were 0."""
+    """Minus the mean of the score, in standard deviations, if the truth is 0: how far n lies above 0."""
     standard_error: Array
-    """Of the estimate at a true n (Godambe information, "sandwich")."""
+    """Standard error of the estimate if n is the truth (eq. 10, the "sandwich" of Godambe)."""
 
     @classmethod
     def at(cls, signal: Signal, n: Array) -> Scores:
         """n: shape (points,), ascending from 0 to at most the capacity."""
         sizes = signal.layout.sizes
         cells = Occupancy.at(signal.layout, n)
-        lit = 1.0 - cells.empty
-        variance = cells.empty * signal.empty + lit * signal.lit + lit * cells.empty
-        raw = cells.slope / variance
-        information = (raw * cells.slope) @ sizes
-        # The floor is for a handful of items without noise, where the score is all but certain.
+        occupied = 1.0 - cells.empty
+        variance = cells.empty * signal.empty_variance + occupied * signal.set_square + occupied * cells.empty  # eq. 4
+        raw = cells.slope / variance  # eq. 5
+        information = (raw * cells.slope) @ sizes  # eq. 6
         spread = np.sqrt(np.maximum(cells.variance_of(raw, variance), TINY * information))
         weights = raw / spread[:, None]
         offset = (weights * cells.empty) @ sizes
@@ -84,13 +84,13 @@ class Scores:
         return cls(n, weights, offset, spread, distance, spread / information)
 
     def of(self, sums: Array) -> Array:
-        """The score in standard deviations. sums: shape (levels,), the Z_j."""
+        """Shape (points,): the score in standard deviations. sums: shape (levels,), the Z_j."""
         return np.asarray(self.weights @ sums - self.offset)
 
 
 @dataclass(frozen=True, slots=True)
-class Inverted:
-    """An estimate and its limits. `unclamped` may be negative: it is unbiased near 0, for sums of estimates."""
+class Solution:
+    """An estimate, its standard error and its limits, in items. `unclamped` may be negative; sums use it."""
 
     value: float
     unclamped: float
@@ -99,10 +99,11 @@ class Inverted:
     high: float
 
 
-def invert(scores: Scores, accepted: Acceptance, sums: Array) -> Inverted:
-    """The global maximum of the quasi-likelihood (the integral of U) and the hull of the accepted n.
+def invert(scores: Scores, accepted: Acceptance, sums: Array) -> Solution:
+    """The estimate, and the smallest interval that contains every accepted n.
 
-    The value is 0 or the capacity where the score keeps its sign; `high` is infinite where the capacity is accepted.
+    The estimate is the global maximum of the quasi-likelihood, which is the integral of U. It is 0 or the capacity if U
+    does not change its sign. `high` is infinite if the capacity is accepted. sums: shape (levels,), the Z_j.
     """
     score = scores.of(sums)
     below, above = accepted.beyond(score)
@@ -112,11 +113,11 @@ def invert(scores: Scores, accepted: Acceptance, sums: Array) -> Inverted:
     low = _crossing(scores.n, below, first - 1) if first else 0.0
     high = _crossing(scores.n, above, last) if last < len(score) - 1 else math.inf
     unclamped = value if value > 0.0 else min(0.0, float(score[0] * scores.standard_error[0]))
-    return Inverted(value, unclamped, error, min(low, value), max(high, value))
+    return Solution(value, unclamped, error, min(low, value), max(high, value))
 
 
 def _maximum(scores: Scores, score: Array) -> tuple[float, float]:
-    """The global maximum and the standard error there."""
+    """(the global maximum of the integral of U, the standard error there)."""
     slope = score * scores.spread
     steps = 0.5 * (slope[1:] + slope[:-1]) * np.diff(scores.n)
     peak = int(np.argmax(np.concatenate(([0.0], np.cumsum(steps)))))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from reference.occupancy import lit_cells, noisy_ones
 
-from sfm_stream.estimation.one_sketch import maximise, standard_errors
+from benchmarks.paper.standard_errors import standard_errors
+from sfm_stream.estimation import one_sketch
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
@@ -29,7 +30,7 @@ def run(buckets, levels, epsilon, n, trials=TRIALS):
     found = []
     for _ in range(trials):
         ones = noisy_ones(rng, lit_cells(rng, buckets, levels, n), buckets, channel.q)
-        found.append(maximise(SketchShape(buckets, levels), channel, ones, 0.95))
+        found.append(one_sketch.solve(SketchShape(buckets, levels), channel, ones, 0.95))
     return np.array([(e.value, e.unclamped, e.low, e.high) for e in found])
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.paper.standard_errors import standard_errors
 from sfm_stream.estimation.estimate import channel_of
-from sfm_stream.estimation.one_sketch import standard_errors
 from sfm_stream.estimation.pair import _Model
 from sfm_stream.privacy.epsilon import flip_threshold
 from sfm_stream.sketch.shape import SketchShape

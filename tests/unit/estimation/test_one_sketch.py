@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from reference import likelihood_oracle as oracle
 from reference.occupancy import count_law
 
+from benchmarks.paper.standard_errors import standard_errors
+from sfm_stream.estimation import one_sketch
 from sfm_stream.estimation.intervals import Acceptance, normal_limits
 from sfm_stream.estimation.occupancy import Occupancy
-from sfm_stream.estimation.one_sketch import maximise, standard_errors
-from sfm_stream.estimation.union import moment
-from sfm_stream.estimation.union.kernel import MAX_SUPPORT, kernel
+from sfm_stream.estimation.union import moment_estimate
+from sfm_stream.estimation.union.count_noise import MAX_SET_WINDOWS, count_noise
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
@@ -38,7 +39,7 @@ def test_the_value_is_the_global_maximum_of_the_composite_likelihood(size, epsil
     n = math.expm1(where * math.log1p(shape.capacity / 10))
     lit = 1 - channel.q - channel.gap * (1 - shape.rho) ** n
     ones = np.random.default_rng(seed).binomial(shape.buckets, lit)
-    found = maximise(shape, channel, ones, 0.95).value
+    found = one_sketch.solve(shape, channel, ones, 0.95).value
     best = oracle.maximum(*size, channel.q, ones.tolist(), shape.capacity)
     reached = oracle.log_likelihood(*size, channel.q, ones.tolist(), found)
     # Two maxima of equal height may swap; otherwise the height of the maximum is met to 1e-4, a hundredth of an error.
@@ -103,8 +104,8 @@ def test_acceptance_has_the_stated_probability_at_every_distance(distance, confi
 @pytest.mark.parametrize("releases", [1, 2, 5, 12])
 def test_the_kernel_is_the_exact_convolution(releases):
     q = Fraction(3, 17)
-    table = kernel(Channel(float(q), float(q), float(1 - 2 * q)), releases)
-    rows = np.vstack([table.empty, table.lit])
+    noise = count_noise(Channel(float(q), float(q), float(1 - 2 * q)), releases)
+    rows = np.vstack([noise.never_set, noise.when_set])
     for m in range(releases + 1):
         law = [Fraction(1)]
         for chance in [1 - q] * m + [q] * (releases - m):
@@ -115,11 +116,11 @@ def test_the_kernel_is_the_exact_convolution(releases):
         assert rows[m] == pytest.approx([float(x) for x in law], rel=1e-10)
 
 
-def test_the_kernel_of_many_releases_is_thinned_but_keeps_both_ends():
-    table = kernel(channel_of(4), 500)
-    assert len(table.set_bits) <= MAX_SUPPORT + 1
-    assert (table.set_bits[0], table.set_bits[-1]) == (1, 500)
-    assert table.lit.sum(axis=1) == pytest.approx(np.ones(len(table.set_bits)))
+def test_the_noise_of_many_releases_is_thinned_but_keeps_both_ends():
+    noise = count_noise(channel_of(4), 500)
+    assert len(noise.set_windows) <= MAX_SET_WINDOWS + 1
+    assert (noise.set_windows[0], noise.set_windows[-1]) == (1, 500)
+    assert noise.when_set.sum(axis=1) == pytest.approx(np.ones(len(noise.set_windows)))
 
 
 @pytest.mark.parametrize(("releases", "epsilon"), [(2, 1), (6, 1), (12, 2)])
@@ -130,5 +131,5 @@ def test_the_moment_is_unbiased_in_every_lit_state(releases, epsilon):
     ones = np.arange(releases + 1)
     z = ((1 - channel.q) / channel.gap) ** (releases - ones) * (-channel.q / channel.gap) ** ones
     assert law @ z == pytest.approx(np.eye(releases + 1)[0], abs=1e-9)
-    assert (law @ z**2)[1:] == pytest.approx(moment.lit_square(channel, releases, ones[1:]), rel=1e-9)
+    assert (law @ z**2)[1:] == pytest.approx(moment_estimate.set_square(channel, releases, ones[1:]), rel=1e-9)
     assert (law @ z**2)[0] == pytest.approx((1 + channel.empty_variance) ** releases, rel=1e-9)

@@ -8,8 +8,7 @@ import pytest
 from reference import likelihood_oracle as oracle
 from reference.occupancy import count_law
 
-from sfm_stream.estimation.union import mixture, overlap, union
-from sfm_stream.estimation.union.overlap import overlaps
+from sfm_stream.estimation.union import mixture_estimate, overlap_hypotheses, union
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
@@ -23,7 +22,7 @@ def channel_of(epsilon):
 
 @pytest.mark.parametrize(("releases", "active"), [(4, 4), (6, 4), (5, 1)])
 def test_one_more_item_lights_what_enumeration_says(releases, active):
-    laws = overlap._unions(np.arange(releases + 1), np.arange(1, active + 1))
+    laws = overlap_hypotheses._one_more_item(np.arange(releases + 1), np.arange(1, active + 1))
     for activity in range(1, active + 1):
         choices = [set(choice) for choice in combinations(range(active), activity)]
         for m in range(active + 1):
@@ -35,11 +34,11 @@ def test_one_more_item_lights_what_enumeration_says(releases, active):
 
 @pytest.mark.parametrize("releases", [1, 2, 3, 8, 24, 200])
 def test_every_kind_is_a_law_that_adds_at_least_one_window_to_none(releases):
-    found = overlaps(channel_of(2), releases)
+    found = overlap_hypotheses.overlap_hypotheses(channel_of(2), releases)
     assert found.added[found.used].sum(axis=-1) == pytest.approx(1.0)
     assert found.added.min() >= 0.0
     assert found.added[found.used][:, 0, 0] == pytest.approx(0.0)
-    assert found.seen[found.used].sum(axis=-1) == pytest.approx(1.0)
+    assert found.added_counts[found.used].sum(axis=-1) == pytest.approx(1.0)
     # Once, for all that have it; everywhere, for all.
     assert (found.added[1:, 0, 0, 1] == 1.0).all()
     assert (found.added[:, :, 0, -1].max(axis=1) == 1.0).all()
@@ -47,7 +46,7 @@ def test_every_kind_is_a_law_that_adds_at_least_one_window_to_none(releases):
 
 @pytest.mark.parametrize("active", [2, 3, 5, 8, 24, 64])
 def test_kinds_reach_every_activity_once_over(active):
-    kinds = overlap._kinds(np.arange(1, active + 1)) * np.arange(1, active + 1.0) ** 2
+    kinds = overlap_hypotheses._kinds(np.arange(1, active + 1)) * np.arange(1, active + 1.0) ** 2
     assert (kinds[0] > 0).nonzero()[0].tolist() == [0]
     assert (kinds[-1] > 0).nonzero()[0].tolist() == [active - 1]
     assert kinds.min() >= 0.0
@@ -60,24 +59,24 @@ def test_kinds_reach_every_activity_once_over(active):
 
 def point_of(releases=5, epsilon=1.5, seed=5):
     rng = np.random.default_rng(seed)
-    found = overlaps(channel_of(epsilon), releases)
+    found = overlap_hypotheses.overlap_hypotheses(channel_of(epsilon), releases)
     histogram = rng.integers(1, 40, (16, releases + 1))
-    data = mixture._Data.near(SHAPE, found, histogram, 150.0)
+    data = mixture_estimate._Data.near(SHAPE, found, histogram, 150.0)
     log_items = math.log(150) + rng.normal(-2, 1, found.used.shape)
     return found, histogram, data, log_items
 
 
 def test_the_height_is_likelihood_and_prior():
     found, histogram, data, log_items = point_of()
-    at = mixture._Point.at(data, found, log_items)
+    at = mixture_estimate._Point.at(data, found, log_items)
     used = np.flatnonzero(np.isin(-np.log1p(-SHAPE.rho), data.rate)).tolist()
     law = count_law(5, channel_of(1.5).q)
     for h, kinds in enumerate(found.used):
-        lit = at.lit[h, 1:, 1:]
+        lit = at.set_windows[h, 1:, 1:]
         expected = oracle.tally_log_likelihood(64, 16, law, lit, histogram, float(at.n[h]), used)
         share = np.exp(log_items[h, kinds]) / at.n[h]
-        expected += overlap.SHARE * float(np.log(share).sum())
-        bent = np.diff((log_items[h] - found.plain[h])[: kinds.sum()], 2)
+        expected += overlap_hypotheses.SHARE_WEIGHT * float(np.log(share).sum())
+        bent = np.diff((log_items[h] - found.expected_log_share[h])[: kinds.sum()], 2)
         if found.bend[h].any():
             # w = 5: once, hats at 2 and 4, throughout; its one bend is that of the first three.
             deviation = found.bend[h, 0, 0] ** -0.5
@@ -87,11 +86,11 @@ def test_the_height_is_likelihood_and_prior():
 
 def test_the_slope_is_the_derivative_of_the_height():
     found, _, data, log_items = point_of()
-    gradient, curvature = mixture._Point.at(data, found, log_items).slope(data, found)
+    gradient, curvature = mixture_estimate._Point.at(data, found, log_items).slope(data, found)
     for kind in range(log_items.shape[1]):
         step = np.zeros_like(log_items)
         step[:, kind] = 1e-5
-        above, below = (mixture._Point.at(data, found, log_items + sign * step).height for sign in (1, -1))
+        above, below = (mixture_estimate._Point.at(data, found, log_items + sign * step).height for sign in (1, -1))
         assert gradient[:, kind] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-3)
     assert curvature == pytest.approx(curvature.transpose(0, 2, 1))
     assert np.linalg.eigvalsh(curvature).min() > 0.0
@@ -133,17 +132,19 @@ def test_the_fit_finds_n_from_expected_counts(chances):
     channel = channel_of(3)
     histogram = exact_histogram(channel, 6, 400.0, chances)
     assert histogram.sum() == pytest.approx(1e6 * 16 * 64)
-    found = mixture.maximise(SHAPE, overlaps(channel, 6), histogram, 300.0)
+    found = mixture_estimate.fit(SHAPE, overlap_hypotheses.overlap_hypotheses(channel, 6), histogram, 300.0)
     assert found.n == pytest.approx(400, rel=0.02)
-    assert found.lit.sum(axis=1) == pytest.approx(1.0)
+    assert found.set_windows.sum(axis=1) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("start", [4.0, 40.0, 40_000.0])
 def test_the_fit_forgets_where_it_started(start):
     channel = channel_of(2)
     histogram = exact_histogram(channel, 6, 400.0, OVERLAPS["half"]) // 10_000
-    near = mixture.maximise(SHAPE, overlaps(channel, 6), histogram, 400.0).n
-    assert mixture.maximise(SHAPE, overlaps(channel, 6), histogram, start).n == pytest.approx(near, rel=0.02)
+    near = mixture_estimate.fit(SHAPE, overlap_hypotheses.overlap_hypotheses(channel, 6), histogram, 400.0).n
+    assert mixture_estimate.fit(
+        SHAPE, overlap_hypotheses.overlap_hypotheses(channel, 6), histogram, start
+    ).n == pytest.approx(near, rel=0.02)
 
 
 def strange_histograms(buckets, levels, releases):
