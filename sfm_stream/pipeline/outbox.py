@@ -26,18 +26,16 @@ from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, Commit, Record, Step
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, decode, payload_digest
+from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
-VERSION = 1
 
-
-class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    version: int
+class _Stored(StoredFields, frozen=True):
     offset: Annotated[int, msgspec.Meta(ge=0)]
     since: Annotated[int, msgspec.Meta(ge=0)]
     """The first copied release of a window that no marker has closed; the offset where there is none."""
 
 
-_DECODER = msgspec.json.Decoder(_Stored, strict=True)
+_CODEC = StateCodec(_Stored, version=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +164,7 @@ class OutboxCopy:
 
     def _chunk_of(self, records: tuple[Record, ...], position: int) -> _Chunk:
         open_from = (at for epoch in self._epochs.values() for _, _, at in islice(epoch.digests.values(), 1))
-        metadata = msgspec.json.encode(_Stored(VERSION, position, min([position, *open_from])))
+        metadata = _CODEC.encode(position, min([position, *open_from]))
         return _Chunk(Step(records, (Commit(self._partition, position, metadata),)), len(records), position)
 
     def _judge(self, offset: int, key: bytes | None, payload: bytes | None) -> _Held:
@@ -240,13 +238,9 @@ def _mark(epoch: _Epoch, marker: CloseMarker, digest: bytes, where: str) -> None
 def _stored(commit: Commit) -> _Stored:
     """What is in a committed position. Raises StateError where it is not one this version wrote."""
     where = f"outbox, partition {commit.partition}"
-    try:
-        stored = _DECODER.decode(commit.metadata)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StateError(f"{where}: the committed state cannot be read: {error}") from error
-    if stored.version != VERSION or stored.offset != commit.offset or stored.since > stored.offset:
+    stored = _CODEC.decode_commit(commit, where)
+    if stored.since > stored.offset:
         raise StateError(
-            f"{where}: committed state of version {stored.version} at offset {stored.offset}; this release reads "
-            f"version {VERSION} and the position says {commit.offset}"
+            f"{where}: the committed state begins at offset {stored.since}, behind its own position {stored.offset}"
         )
     return stored

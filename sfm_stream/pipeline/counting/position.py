@@ -1,10 +1,8 @@
-"""The committed state of a partition as bytes, read strictly."""
+"""The committed state of a counted partition: its bytes, and whether a run may go on from it."""
 
 from __future__ import annotations
 
 import hashlib
-
-import msgspec
 
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.plan import CountingPlan
@@ -12,12 +10,10 @@ from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, Commit, PartitionState
 from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
-VERSION = 1
 
-
-class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    version: int
+class _Stored(StoredFields, frozen=True):
     fingerprint: str
     partitions: int
     source: str
@@ -32,7 +28,7 @@ class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froze
     mark: str = ""
 
 
-_DECODER = msgspec.json.Decoder(_Stored, strict=True)
+_CODEC = StateCodec(_Stored, version=1)
 
 
 def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) -> PartitionState:
@@ -52,25 +48,14 @@ def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) ->
 
 
 def encode_state(state: PartitionState) -> bytes:
-    """JSON text, so that it also fits the metadata of a Kafka offset commit; without a mark as before there was any."""
-    values = [VERSION, *(getattr(state, name) for name in _Stored.__struct_fields__[1:])]
-    return msgspec.json.encode(values if state.mark else values[:-1])
+    """The bytes of a state. Without a mark they are those of versions that knew no mark."""
+    values = [getattr(state, name) for name in _Stored.__struct_fields__ if name != "version"]
+    return _CODEC.encode(*(values if state.mark else values[:-1]))
 
 
 def decode_state(commit: Commit) -> PartitionState:
     """The state in a committed position. Raises StateError where it is not one this version wrote."""
-    try:
-        stored = _DECODER.decode(commit.metadata)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StateError(f"partition {commit.partition}: the committed state cannot be read: {error}") from error
-    if stored.version != VERSION:
-        raise StateError(
-            f"partition {commit.partition}: committed state has version {stored.version}, this release reads {VERSION}"
-        )
-    if stored.offset != commit.offset:
-        raise StateError(
-            f"partition {commit.partition}: committed offset {commit.offset} differs from its state's {stored.offset}"
-        )
+    stored = _CODEC.decode_commit(commit, f"partition {commit.partition}")
     values = {name: getattr(stored, name) for name in _Stored.__struct_fields__ if name != "version"}
     return PartitionState(**values)
 

@@ -1,16 +1,12 @@
-"""The committed state of a roll-up as bytes, read strictly."""
+"""The committed state of a roll-up, and its bytes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
-from sfm_stream.errors import StateError
 from sfm_stream.types import Commit
 from sfm_stream.units import GRAINS
-
-VERSION = 1
+from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +44,21 @@ class RollupState:
     epochs: tuple[EpochState, ...]
 
 
-class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    version: int
+class _Stored(StoredFields, frozen=True):
     zone: str
     offset: int
     epochs: tuple[EpochState, ...]
 
 
-_DECODER = msgspec.json.Decoder(_Stored, strict=True)
+_CODEC = StateCodec(_Stored, version=1)
 
 
 def encode_rollup_state(state: RollupState) -> bytes:
-    """JSON text, so that it also fits the metadata of a Kafka offset commit."""
-    return msgspec.json.encode(_Stored(VERSION, state.zone, state.offset, state.epochs))
+    """The bytes of a state."""
+    return _CODEC.encode(state.zone, state.offset, state.epochs)
 
 
 def decode_rollup_state(commit: Commit) -> RollupState:
     """The state in a committed position. Raises StateError where it is not one this version wrote."""
-    try:
-        stored = _DECODER.decode(commit.metadata)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StateError(
-            f"roll-up of partition {commit.partition}: the committed state cannot be read: {error}"
-        ) from error
-    if stored.version != VERSION or stored.offset != commit.offset:
-        raise StateError(
-            f"roll-up of partition {commit.partition}: committed state of version {stored.version} at offset "
-            f"{stored.offset}; this release reads version {VERSION} and the position says {commit.offset}"
-        )
+    stored = _CODEC.decode_commit(commit, f"roll-up of partition {commit.partition}")
     return RollupState(stored.zone, stored.offset, stored.epochs)

@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from sfm_stream.errors import BrokerAway, StateError
 from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.types import Commit
+from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 
-class _Stored(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    version: int
+class _Stored(StoredFields, frozen=True):
     offset: int
     metadata: bytes
     transaction: str
 
 
-_DECODER = msgspec.json.Decoder(_Stored, strict=True)
-VERSION = 1
+_CODEC = StateCodec(_Stored, version=1, name="an entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ def entry_key(worker: str, partition: int) -> bytes:
 
 
 def entry_value(commit: Commit, transaction: str) -> bytes:
-    return msgspec.json.encode(_Stored(VERSION, commit.offset, commit.metadata, transaction))
+    return _CODEC.encode(commit.offset, commit.metadata, transaction)
 
 
 class Ledger:
@@ -79,14 +76,12 @@ class Ledger:
 
 
 def _decoded(topic: str, partition: int, key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
+    where = f"ledger topic {topic}, partition {partition}"
     try:
         worker, _, number = (key or b"").decode().rpartition("/")
-        stored = _DECODER.decode(value or b"")
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StateError(f"ledger topic {topic}, partition {partition}: an entry cannot be read: {error}") from error
-    if stored.version != VERSION or number != str(partition):
-        raise StateError(
-            f"ledger topic {topic}, partition {partition}: an entry of version {stored.version} for partition "
-            f"{number!r}, this release writes {VERSION} and keeps partitions apart"
-        )
+    except UnicodeDecodeError as error:
+        raise StateError(f"{where}: an entry cannot be read: {error}") from error
+    stored = _CODEC.decode(value or b"", where)
+    if number != str(partition):
+        raise StateError(f"{where}: an entry for partition {number!r}; this release keeps partitions apart")
     return worker, Entry(Commit(partition, stored.offset, stored.metadata), stored.transaction)
