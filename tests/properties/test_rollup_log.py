@@ -19,8 +19,8 @@ from support.rollup_runs import (
     release,
 )
 
+from sfm_stream.pipeline.rollup import open_spans as sums
 from sfm_stream.pipeline.rollup.calendar import calendar
-from sfm_stream.pipeline.rollup.rollup import open_spans as sums
 from sfm_stream.sketch.merge import merge_tally
 from sfm_stream.wire.codec import decode, encode
 from sfm_stream.wire.keys import encode_key

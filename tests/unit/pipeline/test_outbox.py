@@ -10,8 +10,8 @@ from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, Run, at, bits_of,
 from sfm_stream.errors import ConflictError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.outbox import OutboxCopy
+from sfm_stream.pipeline.rollup import open_spans as sums
 from sfm_stream.pipeline.rollup.calendar import calendar
-from sfm_stream.pipeline.rollup.rollup import open_spans as sums
 from sfm_stream.types import Commit, Record
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode, decode_release

@@ -7,8 +7,8 @@ from support.fake_kafka import FakeConnection, run_on
 from support.fake_kafka_broker import FakeCluster
 from support.rollup_runs import HOUR_MS, QUARTER_MS, at, cheap_estimate, marker, release
 
+from sfm_stream.pipeline.rollup import open_spans as sums
 from sfm_stream.pipeline.rollup.calendar import calendar
-from sfm_stream.pipeline.rollup.rollup import open_spans as sums
 from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
 from sfm_stream.units import ROLLUPS

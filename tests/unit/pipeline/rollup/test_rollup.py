@@ -21,10 +21,10 @@ from support.rollup_runs import (
 
 from sfm_stream.errors import FormatError, IncompatibleError, StateError
 from sfm_stream.estimation.estimate import estimate
+from sfm_stream.pipeline.rollup import open_spans as sums
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.position import decode_rollup_state
 from sfm_stream.pipeline.rollup.rollup import Rollup
-from sfm_stream.pipeline.rollup.rollup import open_spans as sums
 from sfm_stream.sketch.merge import merge
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
