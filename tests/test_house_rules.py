@@ -229,6 +229,17 @@ def input_and_output_have_their_place(path: str, source: str) -> list[str]:
     return problems
 
 
+def asserts_only_narrow_types(path: str, source: str) -> list[str]:
+    """`python -O` drops them: what has to hold is checked with an error of its own."""
+    found = []
+    for node in ast.walk(tree(source)):
+        if isinstance(node, ast.Assert):
+            said = ast.unparse(node.test)
+            if node.msg or not re.fullmatch(r"[\w.]+ is not None|isinstance\([\w.]+, [\w. |]+\)", said):
+                found.append(f"{path}:{node.lineno}: assert {said} is more than a type")
+    return found
+
+
 def nothing_is_printed(path: str, source: str) -> list[str]:
     return [
         f"{path}:{node.lineno}: {ast.unparse(node.func)}()"
@@ -344,6 +355,12 @@ CAUGHT: dict[Rule, list[tuple[str, str]]] = {
         ("composition/files.py", "import gzip"),
         ("answers/rows.py", "path.write_bytes(b'')"),
     ],
+    asserts_only_narrow_types: [
+        ("privacy/flip.py", "assert epsilon > 0"),
+        ("privacy/flip.py", "def f(x):\n    assert x is not None and x > 0"),
+        ("privacy/flip.py", "assert x is not None, 'no x'"),
+        ("privacy/flip.py", "assert x"),
+    ],
     nothing_is_printed: [
         ("cli/run.py", "print('x')"),
         ("pipeline/counting/counter.py", "def f():\n    print()"),
@@ -390,6 +407,7 @@ ALLOWED: list[tuple[Rule, str, str]] = [
         "transport/files/sqlite_log.py",
         "from urllib.parse import quote\nimport sqlite3",
     ),
+    (asserts_only_narrow_types, "cli/run.py", "assert self.x is not None\nassert isinstance(self.x, Whole)"),
     (nothing_is_printed, "cli/run.py", "console().print('x')"),
     (functions_are_short, "sketch/sfm.py", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1)),
     (names_say_something, "sketch/tally.py", "class Futile: ..."),

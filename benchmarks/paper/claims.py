@@ -209,7 +209,8 @@ def _tends_to_four(rows: list[Row]) -> Claim:
 def _expected_efficiency(n: int, epsilon: float) -> float:
     """RE of SFM (sym) against SFM (xor) by the paper's standard errors."""
     ours, other = (relative_errors(Cell(method, n, epsilon)) for method in (SYM, XOR))
-    assert ours and other
+    assert ours
+    assert other
     return (other[0] / ours[0]) ** 2
 
 

@@ -97,6 +97,6 @@ def _check_pattern(pattern: str) -> None:
     if "%" not in pattern:
         raise UsageError(f"time_unit {pattern!r}: expected s, ms, us, ns, iso8601 or a strptime pattern with '%'")
     try:
-        datetime.strptime(datetime(2024, 2, 29, tzinfo=UTC).strftime(pattern), pattern)
+        datetime.strptime(datetime(2024, 2, 29, tzinfo=UTC).strftime(pattern), pattern)  # noqa: DTZ007 -- only whether
     except ValueError:
         raise UsageError(f"time_unit {pattern!r}: not a pattern that strptime can read back") from None

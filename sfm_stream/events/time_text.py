@@ -56,7 +56,7 @@ def from_pattern(pattern: str) -> Callable[[str], datetime]:
     What strptime itself takes for %Z are the names of the host's own zone, whose offset it then forgets.
     """
     if not _ZONE_NAME.search(pattern):
-        return lambda text: datetime.strptime(text, pattern)
+        return lambda text: datetime.strptime(text, pattern)  # noqa: DTZ007 -- event.naive_time gives it a zone, or refuses
     named = [_ZONE_NAME.sub(rf"\g<1>{name}", pattern) for name in ("UTC", "GMT")]
 
     def read(text: str) -> datetime:

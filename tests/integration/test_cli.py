@@ -32,7 +32,8 @@ def documents(done):
 
 def test_run_says_what_it_did_and_shows_no_bar_in_a_pipe(app):
     done = command("run", app)
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0
+    assert done.stderr == ""
     assert "read 120 records, counted 120, dropped 0" in done.stdout
     assert "published 24 releases and 9 roll-ups" in done.stdout
 
@@ -58,7 +59,8 @@ def test_estimate_by_every_grain_and_for_one_key(app):
     command("run", app)
     for grain, count in (("window", 24), ("hour", 6), ("day", 3)):
         rows = documents(command("estimate", app, "--by", grain, "--json"))
-        assert len(rows) == count and {row["grain"] for row in rows} == {grain}
+        assert len(rows) == count
+        assert {row["grain"] for row in rows} == {grain}
         assert all(row["low"] <= row["estimate"] and row["confidence"] == 0.95 for row in rows)
     rows = documents(command("estimate", app, "--by", "hour", "--key", "p1", "--json"))
     assert [row["key"] for row in rows] == [["p1"], ["p1"]]
@@ -67,13 +69,16 @@ def test_estimate_by_every_grain_and_for_one_key(app):
         ("range", 4, 4, True)
     ] * 3
     table = command("estimate", app)
-    assert table.returncode == 0 and "95 % interval" in table.stdout and "p2" in table.stdout
+    assert table.returncode == 0
+    assert "95 % interval" in table.stdout
+    assert "p2" in table.stdout
 
 
 def test_estimate_of_nothing_says_so(app):
     command("run", app)
     done = command("estimate", app, "--key", "nobody")
-    assert done.returncode == 9 and "nothing is published" in done.stderr
+    assert done.returncode == 9
+    assert "nothing is published" in done.stderr
 
 
 def test_inspect_decodes_releases_markers_and_rollups(app, tmp_path):
@@ -84,14 +89,17 @@ def test_inspect_decodes_releases_markers_and_rollups(app, tmp_path):
     assert len(rows) == len(releases(output)) + len(markers(output))
     assert all(abs(row["epsilon_bits"] - 4) < 1e-9 for row in rows if row["kind"] == "release")
     rows = documents(command("inspect", output, "--topic", "rollups", "--json", "--limit", "4"))
-    assert len(rows) == 4 and not any("epsilon_bits" in row for row in rows)
+    assert len(rows) == 4
+    assert not any("epsilon_bits" in row for row in rows)
     assert "release" in command("inspect", output, "--limit", "1").stdout
 
 
 def test_check_shows_the_sample_without_ids_and_publishes_nothing(app):
     done = command("check", app)
-    assert done.returncode == 0 and "120 records looked at: ok 120" in done.stdout
-    assert "u17" not in done.stdout and not (app.parent / "out.sqlite").exists()
+    assert done.returncode == 0
+    assert "120 records looked at: ok 120" in done.stdout
+    assert "u17" not in done.stdout
+    assert not (app.parent / "out.sqlite").exists()
     first, again = (documents(command("check", app, "--json"))[0]["sample"]["records"] for _ in range(2))
     assert first[0]["key"] == first[3]["key"] != first[1]["key"]
     assert first[0]["key"] != again[0]["key"], "digests must not be comparable between calls"
@@ -100,14 +108,19 @@ def test_check_shows_the_sample_without_ids_and_publishes_nothing(app):
 def test_check_of_a_wrong_field_fails(app):
     app.write_text(app.read_text().replace('item = "user"', 'item = "usr"'))
     done = command("check", app)
-    assert done.returncode == 4 and "item_missing 120" in done.stdout
+    assert done.returncode == 4
+    assert "item_missing 120" in done.stdout
 
 
 def test_config_show(app):
     done = command("config", "show", app)
-    assert done.returncode == 0 and "[window]" in done.stdout and "4-differentially private" in done.stdout
+    assert done.returncode == 0
+    assert "[window]" in done.stdout
+    assert "4-differentially private" in done.stdout
     statement = command("config", "show", app, "--statement").stdout
-    assert statement.startswith("Pipeline views.") and "96 windows" in statement and "384" in statement
+    assert statement.startswith("Pipeline views.")
+    assert "96 windows" in statement
+    assert "384" in statement
     shown = documents(command("config", "show", app, "--json"))[0]
     assert shown["settings"]["window"]["size"] == 15 * MINUTE_MS
 
@@ -127,21 +140,26 @@ username = "counter"
     for where in ('password_env = "BROKER_SECRET"', 'password_file = "secret"'):
         app.write_text(text.replace("{}", f"{cluster}{where}\n"))
         shown = documents(command("config", "show", app, "--json"))[0]["settings"]
-        assert shown["kafka"]["username"] == "counter" and not {"input", "output"} & shown.keys()
+        assert shown["kafka"]["username"] == "counter"
+        assert not {"input", "output"} & shown.keys()
         plain = command("config", "show", app)
-        assert plain.returncode == 0 and "[kafka]" in plain.stdout and where in plain.stdout
+        assert plain.returncode == 0
+        assert "[kafka]" in plain.stdout
+        assert where in plain.stdout
         statement = command("config", "show", app, "--statement").stdout
         assert "all records of one item under one key in one window are removed" in statement
         assert "do-not-show-it" not in json.dumps(shown) + plain.stdout + plain.stderr + statement
     monkeypatch.delenv("BROKER_SECRET")
     app.write_text(text.replace("{}", f'{cluster}password_env = "BROKER_SECRET"\n'))
     done = command("config", "show", app)
-    assert done.returncode == 3 and "environment variable BROKER_SECRET is not set" in done.stderr
+    assert done.returncode == 3
+    assert "environment variable BROKER_SECRET is not set" in done.stderr
 
 
 def test_generate_is_seeded_and_runs_from_a_pipe(tmp_path):
     first, second = (command("generate", "--events", "3000", "--seed", "5").stdout for _ in range(2))
-    assert first == second and len(first.splitlines()) == 3000
+    assert first == second
+    assert len(first.splitlines()) == 3000
     assert command("generate", "--events", "3000", "--seed", "6").stdout != first
     command("generate", "--events", "3000", "--seed", "5", "--output", tmp_path / "in.jsonl.gz")
     assert gzip.decompress((tmp_path / "in.jsonl.gz").read_bytes()).decode() == first
@@ -149,7 +167,9 @@ def test_generate_is_seeded_and_runs_from_a_pipe(tmp_path):
     config.write_text(config.read_text().replace("start = 1990-01-01T00:00:00Z\n", ""))
     done = command("run", config, "--json", input=first)
     report = json.loads(done.stdout)
-    assert done.returncode == 0 and report["counted"] > 2500 and report["dropped"]
+    assert done.returncode == 0
+    assert report["counted"] > 2500
+    assert report["dropped"]
 
 
 @pytest.mark.parametrize(
@@ -181,15 +201,18 @@ def test_a_bad_configuration_is_one_clear_line_and_code_3(app, change, code, say
     assert change[0] in app.read_text()
     app.write_text(app.read_text().replace(*change))
     done = command("run", app)
-    assert done.returncode == code and says in done.stderr, done.stderr
-    assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
 
 
 def test_every_problem_is_listed(app):
     text = app.read_text().replace("epsilon = 4", "epsilon = 40").replace('size = "15m"', 'size = "7m"')
     app.write_text(text)
     done = command("check", app)
-    assert "privacy.epsilon" in done.stderr and "window.size" in done.stderr
+    assert "privacy.epsilon" in done.stderr
+    assert "window.size" in done.stderr
 
 
 def test_a_changed_configuration_is_refused_with_the_remedy_and_a_new_epoch_works(app):
@@ -199,10 +222,12 @@ def test_a_changed_configuration_is_refused_with_the_remedy_and_a_new_epoch_work
     original = app.read_text()
     app.write_text(original.replace("epsilon = 4", "epsilon = 2"))
     done = command("run", app)
-    assert done.returncode == 4 and "raise pipeline.epoch and set window.start" in done.stderr
+    assert done.returncode == 4
+    assert "raise pipeline.epoch and set window.start" in done.stderr
     app.write_text(original.replace("epsilon = 4", "epsilon = 2").replace("epoch = 1", "epoch = 2"))
     done = command("run", app)
-    assert done.returncode == 4 and "not before" in done.stderr
+    assert done.returncode == 4
+    assert "not before" in done.stderr
     border = "2026-01-01T02:00:00Z"
     app.write_text(app.read_text().replace("start = 2026-01-01T00:00:00Z", f"start = {border}"))
     with (app.parent / "in.jsonl").open("a") as more:
@@ -213,11 +238,11 @@ def test_a_changed_configuration_is_refused_with_the_remedy_and_a_new_epoch_work
     assert json.loads(done.stdout)["dropped"] == {"before_start": 120}
     app.write_text(original)
     done = command("run", app, "--json")
-    assert done.returncode == 0 and json.loads(done.stdout)["dropped"] == {"after_epoch": 60}
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["dropped"] == {"after_epoch": 60}
     windows = [(r.window, r.key, r.epoch) for r in releases(app.parent / "out.sqlite")]
-    assert len(windows) == len(set(windows)) and not {w for w, _, e in windows if e == 1} & {
-        w for w, _, e in windows if e == 2
-    }
+    assert len(windows) == len(set(windows))
+    assert not {w for w, _, e in windows if e == 1} & {w for w, _, e in windows if e == 2}
 
 
 def test_an_input_that_grows(app):
@@ -226,7 +251,8 @@ def test_an_input_that_grows(app):
     lines = (app.parent / "in.jsonl").read_text().splitlines(keepends=True)
     (app.parent / "in.jsonl").write_text("".join(lines[:70]))
     report = documents(command("run", app, "--json"))[0]
-    assert report["open_windows"] == 1 and report["closed_through"] == "2026-01-01T01:00:00Z"
+    assert report["open_windows"] == 1
+    assert report["closed_through"] == "2026-01-01T01:00:00Z"
     assert not documents(command("estimate", app, "--by", "day", "--json"))[0]["complete"]
     (app.parent / "in.jsonl").write_text("".join(lines))
     report = documents(command("run", app, "--json"))[0]
@@ -241,7 +267,8 @@ def test_a_limit_stops_the_run_with_its_numbers(app):
     with (app.parent / "in.jsonl").open("a") as more:
         more.write("{broken\n" * 11)
     done = command("run", app)
-    assert done.returncode == 4 and "limits.max_consecutive_invalid = 10" in done.stderr
+    assert done.returncode == 4
+    assert "limits.max_consecutive_invalid = 10" in done.stderr
 
 
 def test_a_signal_stops_between_two_transactions_and_loses_nothing(tmp_path):
@@ -290,17 +317,20 @@ def test_epsilon_of_selected_keys_is_that_of_the_bits_and_of_the_selection(app, 
     asked = [["--by", grain] for grain in ("window", "hour", "day")] + [["--from", "2026-01-01", "--to", "2026-01-02"]]
     for question in asked:
         rows = documents(command("estimate", app, *question, "--json"))
-        assert rows and all(abs(row["epsilon"] - 4.5 * row["released"]) < 1e-9 for row in rows)
+        assert rows
+        assert all(abs(row["epsilon"] - 4.5 * row["released"]) < 1e-9 for row in rows)
     assert "4.5" in command("estimate", app, "--by", "window").stdout
     for topic in ("sketches", "rollups"):
         out = tmp_path / f"{topic}.csv"
         assert command("export", app, "--topic", topic, "--out", out).returncode == 0
         with out.open(newline="") as table:
             rows = list(csv.DictReader(table))
-        assert rows and all(abs(float(row["epsilon"]) - 4.5 * int(row["released"])) < 1e-9 for row in rows)
+        assert rows
+        assert all(abs(float(row["epsilon"]) - 4.5 * int(row["released"])) < 1e-9 for row in rows)
     for source in (app, app.parent / "out.sqlite"):
         found = [row for row in documents(command("inspect", source, "--json")) if row["kind"] == "release"]
-        assert found and all(abs(row["epsilon_bits"] - 4) < 1e-9 and "epsilon" not in row for row in found)
+        assert found
+        assert all(abs(row["epsilon_bits"] - 4) < 1e-9 and "epsilon" not in row for row in found)
     assert "epsilon of the bits 4," in command("inspect", app.parent / "out.sqlite").stdout
     # The worst day in the statement is made of the same sum: 96 windows.
     assert "432" in command("config", "show", app, "--statement").stdout

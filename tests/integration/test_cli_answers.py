@@ -98,7 +98,8 @@ def test_a_span_that_cuts_windows_is_refused_with_the_two_nearest(app):
 )
 def test_every_border_has_to_be_one_of_what_is_asked_for(app, question, nearest):
     done = here("estimate", app, *question)
-    assert done.returncode == 2 and nearest in done.stderr
+    assert done.returncode == 2
+    assert nearest in done.stderr
 
 
 def test_a_shown_time_can_be_pasted_back(app):
@@ -128,7 +129,8 @@ def test_a_date_is_where_its_day_begins(app):
 )
 def test_times_that_cannot_be_meant_are_refused(app, time, says):
     done = here("estimate", app, "--from", time, "--by", "window")
-    assert done.returncode == 2 and re.search(says.replace("+", r"\+"), done.stderr), done.stderr
+    assert done.returncode == 2, done.stderr
+    assert re.search(says.replace("+", r"\+"), done.stderr), done.stderr
 
 
 def test_the_hour_that_comes_twice_is_shown_with_its_offset(tmp_path):
@@ -162,30 +164,35 @@ def test_the_hour_that_comes_twice_is_shown_with_its_offset(tmp_path):
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_a_question_without_an_answer_says_why_and_has_its_own_code(app, question, says, form):
     done = here("estimate", app, *question, *form)
-    assert (done.returncode, done.stdout) == (9, "") and says in done.stderr
+    assert (done.returncode, done.stdout) == (9, "")
+    assert says in done.stderr
     assert done.stderr.startswith("error: ")
 
 
 def test_one_of_two_keys_is_answered_and_the_other_named(app):
     done = here("estimate", app, "--key", "p", "--key", "nobody", "--json")
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == 1
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1
     assert done.stderr.startswith("--key nobody: nothing is published for this key")
 
 
 def test_before_anything_is_published(tmp_path):
     config = made(tmp_path, [])
     done = here("estimate", config)
-    assert done.returncode == 9 and "pipeline views has published nothing yet" in done.stderr
+    assert done.returncode == 9
+    assert "pipeline views has published nothing yet" in done.stderr
     config = made(tmp_path, hours_of(hours=1), complete="false", zone='UTC"\ndeadline = "36500d')
     done = here("estimate", config)
-    assert done.returncode == 9 and "no days are published yet, only windows: ask --by window" in done.stderr
+    assert done.returncode == 9
+    assert "no days are published yet, only windows: ask --by window" in done.stderr
     assert here("estimate", config, "--by", "window").returncode == 0
 
 
 def test_a_pipeline_of_one_key_takes_no_other(tmp_path):
     config = made(tmp_path, hours_of(hours=1), key="[]")
     done = here("estimate", config, "--key", "p")
-    assert done.returncode == 2 and "event.key is []: everything is counted under one key" in done.stderr
+    assert done.returncode == 2
+    assert "event.key is []: everything is counted under one key" in done.stderr
     for shown in ("(all)", "[]"):
         (row,) = documents(here("estimate", config, "--key", shown, "--json"))
         assert row["key"] == []
@@ -240,7 +247,8 @@ def test_fields_of_a_key_cannot_be_taken_for_one_another(tmp_path):
 def test_what_an_argument_holds_is_shown_too(app):
     for arguments in (["--key", "a\x1b[2J\u202e"], ["--from", "a\x1b[2J\u202e"]):
         done = here("estimate", app, *arguments)
-        assert done.returncode in (2, 9) and "\\u001b[2J\\u202e" in done.stderr
+        assert done.returncode in (2, 9)
+        assert "\\u001b[2J\\u202e" in done.stderr
         assert all(line.isprintable() for line in done.stderr.splitlines())
 
 
@@ -258,7 +266,8 @@ def test_a_row_fits_into_eighty_columns_of_a_terminal(app, question):
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in done.stdout.splitlines()]
     rows = [line for line in lines if line.startswith("p ")]
     count = {(): 1, ("--by", "hour"): 4, ("--by", "window"): 16}.get(question, 1)
-    assert len(rows) == count and all(re.search(r"(ok|lower_bound|lower_bound, open)$", line) for line in rows)
+    assert len(rows) == count
+    assert all(re.search(r"(ok|lower_bound|lower_bound, open)$", line) for line in rows)
     assert all(len(line) <= 80 for line in lines)
     assert "Europe/Berlin" in "".join(lines)
 
@@ -284,15 +293,18 @@ HOUR = ("--from", "2026-01-01", "--to", "2026-01-01 01:00")
 def test_a_union_with_withheld_windows_is_a_lower_bound_in_every_output(withheld, question):
     (row,) = documents(here("estimate", withheld, *question, "--json"))
     assert (row["status"], row["high"], row["complete"]) == ("lower_bound", None, True)
-    assert (row["released"], row["windows"]) == (2, 4) and 0 < row["low"] <= row["estimate"]
+    assert (row["released"], row["windows"]) == (2, 4)
+    assert 0 < row["low"] <= row["estimate"]
     line = here("estimate", withheld, *question).stdout.splitlines()[1]
-    assert line.rstrip().endswith("2 of 4  lower_bound") and "..inf" in line
+    assert line.rstrip().endswith("2 of 4  lower_bound")
+    assert "..inf" in line
 
 
 def test_a_rollup_that_is_exported_is_a_lower_bound_too(withheld):
     out = withheld.parent / "out.csv"
     done = here("export", withheld, "--topic", "rollups", "--out", out)
-    assert done.returncode == 0 and "2 lower bounds: windows are missing from them" in done.stdout
+    assert done.returncode == 0
+    assert "2 lower bounds: windows are missing from them" in done.stdout
     rows = list(csv.DictReader(out.open()))
     assert {row["grain"] for row in rows} == {"hour", "day"}
     assert all((row["status"], row["high"]) == ("lower_bound", "") for row in rows)
@@ -309,7 +321,8 @@ def test_with_public_presence_a_missing_release_is_an_empty_window(tmp_path):
     config = made(tmp_path, [*events, {"page": "q", "user": 1, "at": START_MS + HOUR_MS}])
     for question in (HOUR, ("--by", "hour")):
         (row,) = documents(here("estimate", config, *question, "--key", "p", "--json"))
-        assert (row["status"], row["released"], row["windows"]) == ("ok", 2, 4) and row["high"] is not None
+        assert (row["status"], row["released"], row["windows"]) == ("ok", 2, 4)
+        assert row["high"] is not None
 
 
 def test_with_declared_keys_no_window_is_missing(tmp_path):
@@ -351,11 +364,14 @@ def test_an_unknown_version_names_the_place_and_the_remedy(tmp_path, topic, by):
         ["inspect", config, "--topic", topic],
     ):
         done = here(*arguments)
-        assert done.returncode == 1 and where in done.stderr and "use that one, or a newer one" in done.stderr
+        assert done.returncode == 1
+        assert where in done.stderr
+        assert "use that one, or a newer one" in done.stderr
         assert str(output) in done.stderr
     (tmp_path / "record.bin").write_bytes(newer)
     done = here("inspect", tmp_path / "record.bin")
-    assert done.returncode == 1 and f"{tmp_path / 'record.bin'}: version: 2 is unknown" in done.stderr
+    assert done.returncode == 1
+    assert f"{tmp_path / 'record.bin'}: version: 2 is unknown" in done.stderr
 
 
 def test_the_installed_command_ends_with_the_code(app):

@@ -60,7 +60,8 @@ def test_config_show_prints_a_configuration_that_reads_back(app, change):
     assert (done.returncode, done.stderr) == (0, "")
     assert parse_config(done.stdout, app.parent).settings == load_config(app).settings
     shown = tomllib.loads(done.stdout)
-    assert shown["window"]["size"] == "15m" and "latest" in shown["event"]
+    assert shown["window"]["size"] == "15m"
+    assert "latest" in shown["event"]
     assert "# Pipeline views." in done.stdout
 
 
@@ -99,7 +100,8 @@ def test_a_wrong_window_size_is_said_once(app, size):
 def test_a_wrong_earliest_time_is_named_as_it_is_written(app):
     app.write_text(app.read_text().replace("latest = ", "earliest = 2027-01-01T00:00:00Z\nlatest = "))
     done = here("config", "show", app)
-    assert done.returncode == 3 and "event.earliest, latest: need 1970 <= earliest <= latest" in done.stderr
+    assert done.returncode == 3
+    assert "event.earliest, latest: need 1970 <= earliest <= latest" in done.stderr
     assert "_ms" not in done.stderr
 
 
@@ -122,7 +124,8 @@ def test_an_input_whose_name_is_in_the_way_of_a_topic_is_refused(app, topic):
     text = app.read_text().replace('id = "views"', 'id = "my.views"').replace('topic = "views"', f'topic = "{topic}"')
     app.write_text(text)
     done = here("config", "show", app)
-    assert done.returncode == 3 and "Kafka takes '.' and '_' for the same there. Choose another" in done.stderr
+    assert done.returncode == 3
+    assert "Kafka takes '.' and '_' for the same there. Choose another" in done.stderr
     app.write_text(text.replace(topic, "my_views"))
     assert here("config", "show", app).returncode == 0
 
@@ -134,9 +137,11 @@ def test_a_long_run_says_how_far_it_is_where_there_is_no_terminal(app, monkeypat
     monkeypatch.setattr(run, "SAY_EVERY_S", 0.0)
     done = here("run", app)
     size = (app.parent / "in.jsonl").stat().st_size
-    assert done.returncode == 0 and "read 120 records" in done.stdout
+    assert done.returncode == 0
+    assert "read 120 records" in done.stdout
     lines = done.stderr.splitlines()
-    assert lines and lines[-1] == f"counting: {size:,} of {size:,} bytes (100%)"
+    assert lines
+    assert lines[-1] == f"counting: {size:,} of {size:,} bytes (100%)"
     assert all(re.fullmatch(r"counting: [\d,]+ of [\d,]+ bytes \(\d+%\)", line) for line in lines)
 
 

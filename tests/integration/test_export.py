@@ -95,7 +95,8 @@ def export(app, *options, out="out.parquet", code=0):
     """Run the command into a file; its rows, read back, and what it said."""
     done = here("export", app, "--format", "presto", "--out", app.parent / out, *options)
     assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
     return read(app.parent / out), done
 
 
@@ -205,7 +206,8 @@ def test_every_release_is_a_row(app, out):
 @pytest.mark.parametrize("out", ["out.parquet", "out.csv"])
 def test_every_rollup_is_a_row_with_its_merged_sketch(app, out):
     rows, done = export(app, "--topic", "rollups", "--json", out=out)
-    assert done.stderr == "" and json.loads(done.stdout) == {
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == {
         "out": str(app.parent / out),
         "topic": "rollups",
         "rows": 9,
@@ -227,7 +229,8 @@ def test_csv_on_standard_output_is_the_same_table(app):
     assert (done.returncode, done.stderr) == (0, "wrote 24 rows\n")
     assert done.stdout == (app.parent / "out.csv").read_text()
     done = here("export", app, "--out", "-", "--json")
-    assert json.loads(done.stderr)["rows"] == 24 and len(csv_rows(done.stdout.encode())) == 24
+    assert json.loads(done.stderr)["rows"] == 24
+    assert len(csv_rows(done.stdout.encode())) == 24
 
 
 def test_a_reader_that_goes_away_ends_it_without_a_word(app):
@@ -236,7 +239,8 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(app):
     os.close(read_end)
     done = subprocess.run(call, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
     os.close(write_end)
-    assert done.returncode > 0 and done.stderr == ""
+    assert done.returncode > 0
+    assert done.stderr == ""
 
 
 def test_a_spinner_shows_on_a_terminal(app):
@@ -310,9 +314,11 @@ def test_of_a_question_without_an_answer_no_table_is_made(app, topic):
     assert done.stderr == (
         "error: --key nobody: nothing is published for this key; there are 3 others, such as p0, p1, p2\n"
     )
-    assert not (app.parent / "out.csv").exists() and not list(app.parent.glob(".*"))
+    assert not (app.parent / "out.csv").exists()
+    assert not list(app.parent.glob(".*"))
     rows, done = export(app, "--topic", topic, "--key", "p1", "--key", "nobody")
-    assert rows and done.stderr.startswith("--key nobody: nothing is published for this key")
+    assert rows
+    assert done.stderr.startswith("--key nobody: nothing is published for this key")
 
 
 @pytest.mark.parametrize("topic", ["sketches", "rollups"])
@@ -324,7 +330,8 @@ def test_a_span_that_cuts_what_it_asks_for_is_refused(app, topic):
         ' --to "2026-01-01 01:15"',
         "rollups": '--from "2026-01-01 00:00" --to "2026-01-01 02:00"',
     }
-    assert done.returncode == 2 and f"Ask for {nearest[topic]}\n" in done.stderr
+    assert done.returncode == 2
+    assert f"Ask for {nearest[topic]}\n" in done.stderr
     assert not (app.parent / "out.csv").exists()
 
 
@@ -365,7 +372,8 @@ def test_identical_copies_are_written_once(app):
     publish(app, SKETCHES, *(encode(record) for record in releases(output)[:3]), encode(releases(output)[0]))
     rows, done = export(app)
     check_rows(rows, releases(output)[:24])
-    assert "4 identical copies left out" in done.stdout and done.stderr == ""
+    assert "4 identical copies left out" in done.stdout
+    assert done.stderr == ""
     assert json.loads(export(app, "--json", "--force")[1].stdout)["duplicates"] == 4
 
 
@@ -376,11 +384,13 @@ def test_of_two_payloads_the_first_is_written_and_the_incident_is_code_6(app):
     publish(app, SKETCHES, *map(encode, forged), encode(forged[0]), encode(first[1]))
     rows, done = export(app, code=6)
     check_rows(rows, releases(output)[:24])
-    assert "2 releases have a second, different payload" in done.stderr and "privacy incident" in done.stderr
+    assert "2 releases have a second, different payload" in done.stderr
+    assert "privacy incident" in done.stderr
     assert all(record.release_id.hex() in done.stderr for record in first)
     assert "1 identical copies" in done.stdout
     done = here("export", app, "--out", app.parent / "other.csv", "--json")
-    assert done.returncode == 6 and json.loads(done.stdout)["conflicts"] == 2
+    assert done.returncode == 6
+    assert json.loads(done.stdout)["conflicts"] == 2
     rows, _ = export(app, "--key", "p2", "--force")
     assert len(rows) == 8, "no incident among the records asked for"
 
@@ -400,7 +410,8 @@ def test_the_newest_revision_of_a_rollup_is_written_wherever_it_stands(tmp_path)
     rows, done = export(app, "--topic", "rollups")
     check_rows(sorted(rows, key=place), sorted(newest.values(), key=lambda r: (r.window.end_ms, r.window.start_ms)))
     old = 2 * (len(everything) - len(newest))
-    assert f"{old} older revisions left out" in done.stdout and "1 identical copies left out" in done.stdout
+    assert f"{old} older revisions left out" in done.stdout
+    assert "1 identical copies left out" in done.stdout
     shown = documents(here("estimate", app, "--by", "day", "--json"))
     assert [row["estimate"] for row in rows if row["grain"] == "day"] == [row["estimate"] for row in shown]
 
@@ -416,7 +427,9 @@ def test_a_merge_that_is_pure_noise_has_a_row_and_no_sketch(app, out):
     publish(app, ROLLUPS, encode(noise))
     rows, done = export(app, "--topic", "rollups", out=out)
     check_rows(rows, [*rollups(app.parent / "out.sqlite")[1:9], noise])
-    assert rows[-1]["sketch"] is None and rows[-1]["flip_probability"] == 0.5 and rows[-1]["high"] is None
+    assert rows[-1]["sketch"] is None
+    assert rows[-1]["flip_probability"] == 0.5
+    assert rows[-1]["high"] is None
     assert "1 rows without a sketch: they are pure noise" in done.stdout
     assert json.loads(export(app, "--topic", "rollups", "--force", "--json")[1].stdout)["without_sketch"] == 1
 
@@ -426,7 +439,8 @@ def test_a_hash_that_presto_does_not_have_is_warned_of(app):
     for options in ([], ["--json", "--force"]):
         rows, done = export(app, *options)
         assert rows[-1]["hash"] == "blake2b:0123456789abcdef"
-        assert done.stderr.startswith("warning: ") and "blake2b:0123456789abcdef" in done.stderr
+        assert done.stderr.startswith("warning: ")
+        assert "blake2b:0123456789abcdef" in done.stderr
         assert "wrong count" in done.stderr
     assert json.loads(done.stdout)["hashes"] == ["blake2b:0123456789abcdef", "xxh64"]
     assert export(app, "--key", "p1", "--force")[1].stderr == ""
@@ -446,7 +460,8 @@ def left(app):
 @pytest.mark.parametrize("name", ["out.txt", "out", "out.csv.gz", "out.CSV", ".csv"])
 def test_an_ending_that_says_nothing_is_refused(app, name):
     done = here("export", app, "--out", app.parent / name)
-    assert done.returncode == 2 and "neither in .parquet nor in .csv" in done.stderr
+    assert done.returncode == 2
+    assert "neither in .parquet nor in .csv" in done.stderr
     assert left(app) == []
 
 
@@ -461,28 +476,40 @@ def test_other_formats_topics_and_spans_are_refused(app):
 def test_a_file_that_is_there_is_kept_unless_it_is_forced(app, out):
     (app.parent / out).write_text("mine")
     done = here("export", app, "--out", app.parent / out)
-    assert done.returncode == 2 and done.stderr.startswith("error: ") and "--force" in done.stderr
-    assert (app.parent / out).read_text() == "mine" and left(app) == [out]
-    assert len(export(app, "--force", out=out)[0]) == 24 and left(app) == [out]
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "--force" in done.stderr
+    assert (app.parent / out).read_text() == "mine"
+    assert left(app) == [out]
+    assert len(export(app, "--force", out=out)[0]) == 24
+    assert left(app) == [out]
 
 
 def test_without_pyarrow_csv_works_and_parquet_is_one_clear_line(app):
     code = "import sys; sys.modules['pyarrow'] = None; from sfm_stream.cli.main import main; main()"
     call = [sys.executable, "-c", code, "export", str(app), "--out"]
     done = subprocess.run([*call, str(app.parent / "out.parquet")], capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("error: ") and "pip install 'sfm-stream[parquet]'" in done.stderr
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("error: ")
+    assert "pip install 'sfm-stream[parquet]'" in done.stderr
     assert left(app) == []
     done = subprocess.run([*call, str(app.parent / "out.csv")], capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 0 and len(read(app.parent / "out.csv")) == 24
+    assert done.returncode == 0
+    assert len(read(app.parent / "out.csv")) == 24
 
 
 def test_a_folder_that_is_not_there_and_an_output_that_is_not_there(app):
     done = here("export", app, "--out", app.parent / "none" / "out.csv")
-    assert done.returncode == 1 and "No such file" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1
+    assert "No such file" in done.stderr
+    assert "Traceback" not in done.stderr
     (app.parent / "out.sqlite").unlink()
     done = here("export", app, "--out", app.parent / "out.csv")
-    assert done.returncode == 3 and "output.path" in done.stderr and left(app) == []
+    assert done.returncode == 3
+    assert "output.path" in done.stderr
+    assert left(app) == []
 
 
 @pytest.mark.parametrize("out", ["out.parquet", "out.csv"])
@@ -494,7 +521,9 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(app, out):
         app.parent / out,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)),
     )
-    assert done.returncode == 1 and "File too large" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     assert left(app) == []
 
 
@@ -540,10 +569,12 @@ def test_an_export_that_is_stopped_half_way_leaves_no_half_file(app, out, number
         said, complained = process.communicate(timeout=PATIENCE_S)
     killed = number == signal.SIGKILL
     assert process.returncode == (-number if killed else 128 + number), complained
-    assert said == "" and complained == ("" if killed else "stopped by a signal; run it again to export\n")
+    assert said == ""
+    assert complained == ("" if killed else "stopped by a signal; run it again to export\n")
     assert left(app) == sorted(([f".{out}.part"] if killed else []) + ([out] if there else []))
     assert not there or (app.parent / out).read_text() == "before"
-    assert len(export(app, "--force", out=out)[0]) == 24 and left(app) == [out]
+    assert len(export(app, "--force", out=out)[0]) == 24
+    assert left(app) == [out]
 
 
 def test_two_exports_into_one_file_do_not_mix(app):
@@ -551,10 +582,12 @@ def test_two_exports_into_one_file_do_not_mix(app):
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "half-way\n"
         done = here("export", app, "--out", app.parent / "out.csv")
-        assert done.returncode == 2 and "another export is writing it" in done.stderr
+        assert done.returncode == 2
+        assert "another export is writing it" in done.stderr
         process.stdin.close()
         assert process.wait(PATIENCE_S) == 0
-    assert len(read(app.parent / "out.csv")) == 24 and left(app) == ["out.csv"]
+    assert len(read(app.parent / "out.csv")) == 24
+    assert left(app) == ["out.csv"]
 
 
 def test_a_writer_at_work_is_no_obstacle(app):

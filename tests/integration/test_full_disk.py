@@ -52,11 +52,9 @@ def fill(folder: Path) -> Path:
     stuffing = folder / "stuffing"
     with stuffing.open("wb", buffering=0) as sink:
         for size in (4096, 64, 1):
-            try:
+            with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):  # noqa: PT012 -- some write fails, not the first
                 while True:
                     sink.write(b"x" * size)
-            except OSError as error:
-                assert error.errno == errno.ENOSPC
     return stuffing
 
 
@@ -72,7 +70,8 @@ def test_a_run_that_finds_no_room_goes_on_once_there_is_some(tmp_path, small):
     stuffing = fill(place)
     for _ in range(2):
         done = command("run", config)
-        assert (done.returncode, done.stdout) == (7, "") and "start again" in done.stderr
+        assert (done.returncode, done.stdout) == (7, "")
+        assert "start again" in done.stderr
         assert "Traceback" not in done.stderr
     stuffing.unlink()
     counts: list[int] = []
@@ -81,9 +80,11 @@ def test_a_run_that_finds_no_room_goes_on_once_there_is_some(tmp_path, small):
         done = command("run", config)
         if done.returncode == 0:
             break
-        assert done.returncode == 7 and "start again" in done.stderr, done.stderr
+        assert done.returncode == 7, done.stderr
+        assert "start again" in done.stderr
         counts.append(len(releases(place / "out.sqlite")) if (place / "out.sqlite").stat().st_size else 0)
-    assert done.returncode == 0 and counts == sorted(counts)
+    assert done.returncode == 0
+    assert counts == sorted(counts)
     assert any(0 < count < 48 for count in counts), "no run stopped half-way"
     check_all_released_once(place / "out.sqlite")
 
@@ -94,20 +95,20 @@ def test_a_run_without_room_for_one_more_file(tmp_path, small):
     config = write_config(tmp_path, output="small/out.sqlite")
     place = small("nr_inodes=20")
     files = 0
-    try:
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):  # noqa: PT012 -- some file finds no room, not the first
         while True:
             (place / f"{files}").touch()
             files += 1
-    except OSError as error:
-        assert error.errno == errno.ENOSPC
     # One file after the other finds room: the lock, the output, its -wal, its -shm, what is noted beside it.
     for room in range(1, files):
         done = command("run", config)
         if done.returncode == 0:
             break
-        assert done.returncode == 7 and "start again" in done.stderr, done.stderr
+        assert done.returncode == 7, done.stderr
+        assert "start again" in done.stderr
         (place / f"{room}").unlink()
-    assert room >= 4 and done.returncode == 0
+    assert room >= 4
+    assert done.returncode == 0
     check_all_released_once(place / "out.sqlite")
 
 
@@ -246,6 +247,7 @@ def test_a_closed_standard_input_is_not_the_end_of_an_input(tmp_path):
         text=True,
         timeout=300,
     )
-    assert done.returncode == 4 and "cannot read" in done.stderr
+    assert done.returncode == 4
+    assert "cannot read" in done.stderr
     piped = command("run", config, "--json", input=json.dumps({"page": "p", "user": "u", "at": START_MS}) + "\n")
     assert json.loads(piped.stdout)["releases"] == 1

@@ -56,9 +56,11 @@ def by_columns(batches: Iterable[KafkaBatch]) -> list[Row]:
     rows: list[Row] = []
     for batch in batches:
         columns = (batch.offsets().tolist(), batch.arrivals().tolist(), batch.keys(), batch.values())
-        assert batch.partition == 0 and batch.count == len(columns[0])
+        assert batch.partition == 0
+        assert batch.count == len(columns[0])
         rows += zip(*columns, strict=True)
-        assert batch.first <= rows[-batch.count][0] and rows[-1][0] < batch.next_offset
+        assert batch.first <= rows[-batch.count][0]
+        assert rows[-1][0] < batch.next_offset
     return rows
 
 
@@ -169,7 +171,8 @@ def test_gaps_of_compaction(kafka):
             break
         produce(kafka, topic, [(b"last", b"", None, 0)])  # a later record closes the segment before it
     offsets = [row[0] for row in found]
-    assert offsets == sorted(set(offsets)) and offsets[-1] - offsets[0] + 1 > len(offsets)
+    assert offsets == sorted(set(offsets))
+    assert offsets[-1] - offsets[0] + 1 > len(offsets)
 
 
 def test_records_without_a_time_stamp(kafka):

@@ -147,7 +147,8 @@ def test_export_writes_what_the_topics_hold(done, tmp_path, topic):
         if isinstance(record, Release | RollupRecord):  # of roll-ups a higher revision never comes first
             newest[json.dumps(decode_key(record.key)), record.window.start_ms, record.window.end_ms] = record
     [report] = found.documents()
-    assert report["rows"] == len(rows) == len(newest) > 0 and report["conflicts"] == 0
+    assert report["rows"] == len(rows) == len(newest) > 0
+    assert report["conflicts"] == 0
     for row in rows:
         place = row["key"], *(round(row[name].timestamp() * 1000) for name in ("window_start", "window_end"))
         record = newest.pop(place)
@@ -161,7 +162,8 @@ def test_export_writes_what_the_topics_hold(done, tmp_path, topic):
 def test_check_shows_what_would_be_counted(done):
     found = Command("check", str(done.config()), "--records", "300")
     assert (found.code, found.err) == (0, "")
-    assert "configuration is valid" in found.out and "300 records looked at: ok 300" in found.out
+    assert "configuration is valid" in found.out
+    assert "300 records looked at: ok 300" in found.out
     assert "yet to make" not in found.out
 
 
@@ -186,7 +188,8 @@ def test_estimate_before_anything_is_published_says_so(run):
 def test_a_worker_of_a_pipeline_that_never_ran_names_the_remedy(run, command):
     found = Command(command, str(run.config()), "--operator", "")
     assert found.code == 3
-    assert all(f"{run.id}.{name}" in found.error for name in OWN) and "--first-start" in found.error
+    assert all(f"{run.id}.{name}" in found.error for name in OWN)
+    assert "--first-start" in found.error
 
 
 def test_a_lost_ledger_is_not_begun_anew(kafka, tmp_path):
@@ -205,10 +208,12 @@ def test_a_lost_ledger_is_not_begun_anew(kafka, tmp_path):
     for _ in ("the topic is made by this start", "the topic is there and empty"):
         found = ingest(run.config(), "--first-start")
         assert found.code == 4
-        assert ledger in found.error and "Raise pipeline.epoch" in found.error
+        assert ledger in found.error
+        assert "Raise pipeline.epoch" in found.error
     found = ingest(run.config(), "--no-publish")  # a publisher without the ledger would copy the same bytes once more
     assert found.code == 4
-    assert "has no position" in found.error and "--first-start" in found.error
+    assert "has no position" in found.error
+    assert "--first-start" in found.error
     before = len(run.read("outbox", "read_uncommitted"))
     assert judge_outbox(run) == before, "nothing was released a second time"
 
@@ -260,7 +265,8 @@ def test_input_that_is_gone_stops_the_worker_with_the_numbers(run, started):
         f"partition {number}: reading should go on at offset {offset}, the log begins at {offset + 5}" in found.error
         for number, offset in went_to.items()
     )
-    assert "5 records are gone" in found.error and "raise pipeline.epoch" in found.error
+    assert "5 records are gone" in found.error
+    assert "raise pipeline.epoch" in found.error
     assert run.read("outbox", "read_uncommitted") == before
 
 
@@ -271,7 +277,8 @@ def test_another_epsilon_stops_the_worker_with_the_remedy(run, started):
     path.write_text(path.read_text().replace("epsilon = 2\n", "epsilon = 1\n"))
     found = ingest(path)
     assert found.code == 4
-    assert "the configuration differs" in found.error and "raise pipeline.epoch" in found.error
+    assert "the configuration differs" in found.error
+    assert "raise pipeline.epoch" in found.error
     assert run.read("outbox", "read_uncommitted") == before
 
 

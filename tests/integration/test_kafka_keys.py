@@ -148,9 +148,8 @@ def require_coverage(each: Pipeline) -> None:
             released = sum(place[1] == key for place in public)
             assert (row.released, row.windows, row.complete) == (released, WINDOWS, True), (each.kind.name, row)
         rows = list(window_rows(log, name, span, None))
-        assert len(rows) == len(public) and all(
-            (row.released, row.windows, row.complete) == (1, 1, True) for row in rows
-        )
+        assert len(rows) == len(public)
+        assert all((row.released, row.windows, row.complete) == (1, 1, True) for row in rows)
         assert hourly(log, each) == expected_hours(each), each.kind.name
 
 

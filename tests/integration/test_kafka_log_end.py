@@ -76,7 +76,8 @@ def test_the_leader_tells_the_debugging_replica_what_it_has_appended(kafka_three
         place = place_of(log, topic)
         leader, epoch = place["leader_id"], place["leader_epoch"]
         question = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
-        assert question.told == {0: 5} and question._ends[0].keys() == set(kafka_three.brokers)
+        assert question.told == {0: 5}
+        assert question._ends[0].keys() == set(kafka_three.brokers)
 
         def of_epoch(wanted: int) -> str:
             asked = Question(topic, [0])
@@ -91,7 +92,8 @@ def test_the_leader_tells_the_debugging_replica_what_it_has_appended(kafka_three
         # The leader has them, nobody can read them, and nothing is told: the frozen one has not said whom it follows.
         question = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: q._ends[0].get(leader) == 12)
         if frozen in place_of(log, topic)["isr_nodes"]:
-            assert log.ends(topic, [0], stable=False) == {0: 5} and not question.told
+            assert log.ends(topic, [0], stable=False) == {0: 5}
+            assert not question.told
         for future in futures:
             future.get(timeout=PATIENCE_S)
         question = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))

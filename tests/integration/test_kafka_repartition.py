@@ -202,7 +202,8 @@ def test_a_partition_that_stands_is_waited_for_in_order_within_the_bound(kafka, 
     stamps: dict[int, list[int]] = {}
     for partition, _, _, _, stamp, _ in found:
         stamps.setdefault(partition, []).append(stamp)
-    assert len(stamps) == 3 and all(each == sorted(each) for each in stamps.values())
+    assert len(stamps) == 3
+    assert all(each == sorted(each) for each in stamps.values())
     page = {value: f"p{number % 8}" for number, (_, value, _, _) in enumerate(hostile)}
     placed = [(partition, key, page[value]) for partition, _, key, value, _, _ in found if value in page]
     assert len(placed) == len(hostile)
@@ -223,11 +224,14 @@ def test_without_it_ingest_stops_and_advises_it(kafka, tmp_path):
         assert ingest.process.wait(PATIENCE_S) == 4, ingest.said
     [error] = [line for line in ingest.said.splitlines() if line.startswith("error: ")]
     assert "limits.max_consecutive_invalid = 200" in error
-    assert "mostly key_misplaced" in error and "sfm-stream repartition" in error
+    assert "mostly key_misplaced" in error
+    assert "sfm-stream repartition" in error
     assert read_all(kafka, f"{run.id}.outbox") == []
 
 
-@pytest.mark.parametrize("source, problem", [("nobody-made-this", "there is no topic"), ("itself", "the same topic")])
+@pytest.mark.parametrize(
+    ("source", "problem"), [("nobody-made-this", "there is no topic"), ("itself", "the same topic")]
+)
 def test_a_source_that_cannot_be_is_refused(kafka, tmp_path, source, problem):
     run = Run(kafka, tmp_path)
     source = run.topic if source == "itself" else source

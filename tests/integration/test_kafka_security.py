@@ -88,7 +88,7 @@ def check(secure: SecureCluster, run: Run, listener: str, lines: str | None = No
 CASES = [("TLS", "PLAIN"), ("MUTUAL", "PLAIN")] + [(name, m) for name in ("SASLTLS", "SASL") for m in MECHANISMS]
 
 
-@pytest.mark.parametrize("listener, mechanism", CASES)
+@pytest.mark.parametrize(("listener", "mechanism"), CASES)
 def test_check_reads_the_input_over(secure, run, listener, mechanism):
     found = check(secure, run, listener, settings_of(secure, listener, mechanism))
     assert found.code == 0, found.err
@@ -185,7 +185,8 @@ def test_a_broker_that_accepts_and_never_answers_is_given_up(run):
         found = Command("check", config(run, address, ""))
     [line] = found.err.splitlines()
     assert found.code == 7
-    assert line.startswith(f"error: Kafka at {address}: ") and "kafka.bootstrap" in line
+    assert line.startswith(f"error: Kafka at {address}: ")
+    assert "kafka.bootstrap" in line
 
 
 def test_an_unknown_topic_is_one_line_that_names_the_setting(secure, run):

@@ -101,21 +101,24 @@ def test_it_is_refused_with_the_numbers_and_a_new_epoch_behind_them_draws_nothin
         held = "those up to 2026-01-01T01:00:00Z" if kept else "none of them"
         assert held in done.stderr
     named = re.search(r"Raise pipeline\.epoch above (\d+) and set window\.start to (\S+) ", done.stderr)
-    assert named is not None and named[1] == "1"
+    assert named is not None
+    assert named[1] == "1"
     append(grown, 122, 60)
     # A new epoch alone, and a start before the border, are not enough; the remedy is.
     change(grown, ("epoch = 1", "epoch = 2"))
     assert command("run", grown).returncode == 4
     change(grown, ("start = 2026-01-01T00:00:00Z", "start = 2026-01-01T01:45:00Z"))
     done = command("run", grown)
-    assert done.returncode == 4 and named[2] in done.stderr
+    assert done.returncode == 4
+    assert named[2] in done.stderr
     change(grown, ("start = 2026-01-01T01:45:00Z", f"start = {named[2]}"))
     for _ in range(2):
         done = command("run", grown)
         assert done.returncode == 0, done.stderr
     before, after = ids(grown.parent / "last.sqlite"), ids(output)
     new = [release for release in releases(output) if release.epoch == 2 and release.pipeline == "views"]
-    assert new and min(release.window.start_ms for release in new) == BORDER_MS
+    assert new
+    assert min(release.window.start_ms for release in new) == BORDER_MS
     assert not {(r.window, r.key) for r in new} & set(before)
     assert len(after) == len({(r.release_id) for r in releases(output)})
     # The old epoch has ended for good.
@@ -132,7 +135,8 @@ def test_an_epoch_that_began_after_the_copy_was_made_is_known(grown):
     shutil.copy(grown.parent / "last.sqlite", output)
     change(grown, ("epoch = 2", "epoch = 1"), (f"start = {BORDER}", "start = 2026-01-01T00:00:00Z"))
     done = command("run", grown)
-    assert done.returncode == 4 and "epoch 2 of pipeline views has released" in done.stderr
+    assert done.returncode == 4
+    assert "epoch 2 of pipeline views has released" in done.stderr
     assert "above 2 and set window.start to 2026-01-01T03:00:00Z" in done.stderr
     assert "none of them" in done.stderr
 
@@ -168,7 +172,9 @@ def test_notes_that_cannot_be_read_stop_the_run(grown, damage):
     notes = grown.parent / "out.sqlite.released"
     notes.write_bytes(damage)
     done = command("run", grown)
-    assert done.returncode == 4 and f"{notes}: it cannot be read" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 4
+    assert f"{notes}: it cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr
     assert notes.read_bytes() == damage
     # The remedy, where the output is the one that was written last.
     notes.unlink()
@@ -180,10 +186,12 @@ def test_damage_names_a_remedy_that_draws_nothing_twice(grown):
     output = grown.parent / "out.sqlite"
     output.write_bytes(b"\xff" * output.stat().st_size)
     done = command("run", grown)
-    assert done.returncode == 4 and "raise pipeline.epoch and set window.start behind all" in done.stderr
+    assert done.returncode == 4
+    assert "raise pipeline.epoch and set window.start behind all" in done.stderr
     output.write_bytes(b"\xff" * 100)
     done = command("run", grown)
-    assert done.returncode == 4 and "raise pipeline.epoch and set window.start behind all" in done.stderr
+    assert done.returncode == 4
+    assert "raise pipeline.epoch and set window.start behind all" in done.stderr
 
 
 def test_a_link_to_the_output_shares_its_notes(grown):
@@ -191,7 +199,8 @@ def test_a_link_to_the_output_shares_its_notes(grown):
     change(grown, ('path = "out.sqlite"', 'path = "link.sqlite"'))
     lose(grown, "an older copy")
     done = command("run", grown)
-    assert done.returncode == 4 and "released windows up to" in done.stderr
+    assert done.returncode == 4
+    assert "released windows up to" in done.stderr
 
 
 def test_a_second_name_of_the_output_is_refused(grown):
@@ -199,7 +208,8 @@ def test_a_second_name_of_the_output_is_refused(grown):
     for name in ("out.sqlite", "second.sqlite"):
         grown.write_text(re.sub(r'path = "[a-z]+\.sqlite"', f'path = "{name}"', grown.read_text()))
         done = command("run", grown)
-        assert done.returncode == 4 and "2 names (hard links)" in done.stderr, done.stderr
+        assert done.returncode == 4, done.stderr
+        assert "2 names (hard links)" in done.stderr
     (grown.parent / "second.sqlite").unlink()
     change(grown, ('path = "second.sqlite"', 'path = "out.sqlite"'))
     assert command("run", grown).returncode == 0

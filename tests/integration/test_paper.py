@@ -53,12 +53,14 @@ def test_a_quick_run_of_everything(tmp_path):
         assert (tmp_path / f"{name}.md").read_text() == TABLES[name](rows)
         assert f"{name}: 30 trials, data: synthetic" in out
     known = claims.known_values(read_csv(tmp_path / "figure2.csv"))
-    assert len(known) == len(STATED) and all(claim.held for claim in known), claims.report(known)
+    assert len(known) == len(STATED), claims.report(known)
+    assert all(claim.held for claim in known), claims.report(known)
     verdicts = re.findall(r"^\[(?:held|DID NOT HOLD)\] ", out, re.M)
     assert len(verdicts) == len(re.findall(r"^\| figure \d", (tmp_path / "claims.md").read_text(), re.M)) > 20
     # A method that is broken outright is off by far more than this.
     errors = {row.method: row.rrmse for row in read_csv(tmp_path / "figure4.csv") if row.epsilon == 1.0}
-    assert errors[PRIVATE[0]] < 2 * errors[PRIVATE[1]] and errors[PRIVATE[1]] < errors[PRIVATE[2]] < errors[PRIVATE[3]]
+    assert errors[PRIVATE[0]] < 2 * errors[PRIVATE[1]]
+    assert errors[PRIVATE[1]] < errors[PRIVATE[2]] < errors[PRIVATE[3]]
 
 
 def test_the_addresses_of_a_file(tmp_path):
@@ -80,7 +82,8 @@ def test_a_killed_run_goes_on_and_gives_what_an_undisturbed_one_gives(tmp_path):
     process.communicate()
     until(lambda: not alive(process.pid))
     there = len(shards(killed))
-    assert 2 <= there < 5 and not (killed / "figure1.csv").exists()
+    assert 2 <= there < 5
+    assert not (killed / "figure1.csv").exists()
     finished(paper(*arguments, killed, "--processes", 2))
     assert (killed / "figure1.csv").read_bytes() == (whole / "figure1.csv").read_bytes()
 
@@ -120,14 +123,17 @@ TINY = Plan("figure1", tuple(Cell(method, n, 1.0) for n in (50, 5000) for method
 def test_more_trials_add_to_those_there_are(tmp_path):
     pool = Here()
     first = runner.measure(TINY, 7, tmp_path / "a", pool)
-    assert first.shape == (7, 8) and pool.jobs == 2
+    assert first.shape == (7, 8)
+    assert pool.jobs == 2
     told: list[int] = []
     second = runner.measure(TINY, 12, tmp_path / "a", pool, told=told.append)
     # Trials 0 to 4 are there; 5 and 6 are done again with their chunk.
-    assert pool.jobs == 4 and sum(told) == 12
+    assert pool.jobs == 4
+    assert sum(told) == 12
     assert np.array_equal(second[:7], first)
     assert np.array_equal(second, runner.measure(TINY, 12, tmp_path / "b", Here()))
-    assert np.array_equal(runner.measure(TINY, 6, tmp_path / "a", pool), first[:6]) and pool.jobs == 4
+    assert np.array_equal(runner.measure(TINY, 6, tmp_path / "a", pool), first[:6])
+    assert pool.jobs == 4
 
 
 def test_trials_are_not_repeats(tmp_path):
@@ -142,7 +148,8 @@ def test_damaged_and_foreign_files_are_measured_again(tmp_path):
     first.write_text(first.read_text()[:100])
     second.write_text(second.read_text().replace("n=5000", "n=5001"))
     pool = Here()
-    assert np.array_equal(runner.measure(TINY, 10, tmp_path, pool), right) and pool.jobs == 2
+    assert np.array_equal(runner.measure(TINY, 10, tmp_path, pool), right)
+    assert pool.jobs == 2
 
 
 def test_other_plans_have_other_folders(tmp_path):
@@ -226,7 +233,8 @@ def test_the_page_shows_the_tables_of_its_files():
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_page_shows_a_full_run_of_every_figure(name):
     page = document.PAGE.read_text()
-    assert f"](paper/{name}.png)" in page and f"](paper/{name}.csv)" in page
+    assert f"](paper/{name}.png)" in page
+    assert f"](paper/{name}.csv)" in page
     assert [row.cell for row in DOCUMENTED[name]] == list(make_plan(name, False).cells)
     assert {row.trials for row in DOCUMENTED[name]} == {1000}
     assert (document.FOLDER / f"{name}.png").stat().st_size <= 60_000
@@ -235,4 +243,5 @@ def test_the_page_shows_a_full_run_of_every_figure(name):
 def test_what_did_not_hold_is_on_the_page():
     failed = [claim for claim in claims.check(DOCUMENTED) if not claim.held]
     page = document.PAGE.read_text()
-    assert failed and page.count("**did not hold**") >= len(failed)
+    assert failed
+    assert page.count("**did not hold**") >= len(failed)

@@ -66,7 +66,8 @@ def rows_of(file):
 def statements():
     """The SQL of the page, on tables of this server and in the month of the README's events."""
     sql = "\n".join(blocks("sql"))
-    assert sql.count("s3://warehouse/") == 2 and sql.count("2026-") == 2
+    assert sql.count("s3://warehouse/") == 2
+    assert sql.count("2026-") == 2
     return [text for text in sql.split(";") if text.strip()]
 
 

@@ -28,7 +28,7 @@ def test_the_notebook_code_runs_and_is_ten_lines(capsys):
     (code,) = blocks("python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     namespace: dict[str, object] = {}
-    exec(compile(code, "README.md", "exec"), namespace)
+    exec(compile(code, "README.md", "exec"), namespace)  # noqa: S102 -- the page's own code
     both = namespace["both"]
     # The coins are real: 6 standard errors, 2e-9 two-sided.
     assert abs(both.value - 80_000) < 6 * both.standard_error < 0.2 * 80_000
@@ -45,7 +45,8 @@ def test_the_commands_run_on_the_configuration(tmp_path):
         call = [sys.executable, "-m", "sfm_stream.cli", *arguments]
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, (line, done.stderr)
-    assert "95 % interval" in done.stdout and "lower_bound" in done.stdout
+    assert "95 % interval" in done.stdout
+    assert "lower_bound" in done.stdout
 
 
 @pytest.mark.kafka
@@ -109,7 +110,8 @@ def test_the_demo_runs_and_its_intervals_hold():
         timeout=2 * PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
-    assert "What was protected" in done.stdout and "true count" in done.stdout
+    assert "What was protected" in done.stdout
+    assert "true count" in done.stdout
     for held, total in re.findall(r"(\d+) of (\d+) intervals", done.stdout):
         assert int(held) >= 0.9 * int(total) - 3
 

@@ -190,9 +190,12 @@ def run(form: EventSchema, batch: MemoryBatch, declared: frozenset[object] | Non
 
 def check_invariants(columns: EventColumns, batch: MemoryBatch, table: KeyTable, declared: object) -> None:
     counted = columns.reasons == Reason.OK
-    assert len(columns.reasons) == batch.count and columns.next_offset == batch.next_offset
-    assert (columns.key_ids[~counted] == -1).all() and (columns.cells[~counted] == 0).all()
-    assert (columns.event_ms[counted] != NO_TIME).all() and (columns.key_ids[counted] >= 0).all()
+    assert len(columns.reasons) == batch.count
+    assert columns.next_offset == batch.next_offset
+    assert (columns.key_ids[~counted] == -1).all()
+    assert (columns.cells[~counted] == 0).all()
+    assert (columns.event_ms[counted] != NO_TIME).all()
+    assert (columns.key_ids[counted] >= 0).all()
     if declared is None:  # no row that is not OK brought a key
         assert sorted(columns.new_keys) == sorted(set(columns.key_ids[counted].tolist())) == list(range(len(table)))
     arrivals = batch.arrivals()

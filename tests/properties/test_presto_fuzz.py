@@ -7,6 +7,7 @@ import struct
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import presto_reader as oracle
@@ -50,12 +51,10 @@ def check(blob):
 
 
 def refused(reader, blob):
-    try:
+    with pytest.raises(FormatError) as caught:
         reader(blob)
-    except FormatError as error:
-        assert error.field and error.problem
-        return
-    raise AssertionError("accepted")
+    assert caught.value.field
+    assert caught.value.problem
 
 
 @st.composite

@@ -235,7 +235,7 @@ def read_time(value: object, unit: str, rules: Rules) -> tuple[int | None, str |
 def pattern_moment(text: str, pattern: str) -> datetime:
     """A %Z at the end is UTC or GMT."""
     if not pattern.endswith("%Z"):
-        return datetime.strptime(text, pattern)
+        return datetime.strptime(text, pattern)  # noqa: DTZ007 -- the caller gives it a zone, or refuses
     if text[-3:].upper() not in ("UTC", "GMT"):
         raise ValueError(text)
     return datetime.strptime(text[:-3], pattern[:-2]).replace(tzinfo=UTC)

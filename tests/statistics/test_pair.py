@@ -93,7 +93,8 @@ def test_parts_have_the_errors_they_report(parts, epsilons):
 
 def test_intervals_cover_as_often_as_they_say():
     coverage = 1 - sum(missed(*cell) for cell in CELLS) / (TRIALS * len(CELLS))
-    assert (coverage > 0.93).all() and (coverage < 0.97).all(), coverage
+    assert (coverage > 0.93).all(), coverage
+    assert (coverage < 0.97).all(), coverage
 
 
 def test_errors_of_all_cells_together_are_as_stated():
@@ -240,7 +241,8 @@ def test_an_estimate_is_never_an_error_and_never_nan(shape):
             found = estimate_pair(*(sketch_of(b, e, shape) for b, e in zip(noisy, epsilons, strict=True)))
         for part in parts_of(found):
             assert 0 <= part.low <= part.value <= part.high
-            assert not math.isnan(part.unclamped) and part.standard_error > 0
+            assert not math.isnan(part.unclamped)
+            assert part.standard_error > 0
 
 
 @pytest.mark.parametrize("parts", [(0, 0, 0), (1, 0, 0), (1, 1, 0), (3, 2, 5)], ids=str)
@@ -261,7 +263,8 @@ def test_an_error_that_rounds_to_less_than_nothing_is_a_small_one():
             for part, truth in zip(
                 parts_of(estimate_pair(*simulated(rng, parts, (16, 16), shape))), truths(parts), strict=True
             ):
-                assert abs(part.unclamped - truth) < 0.01 and 0 < part.standard_error < 0.1
+                assert abs(part.unclamped - truth) < 0.01
+                assert 0 < part.standard_error < 0.1
 
 
 def test_what_says_nothing_is_uninformative():

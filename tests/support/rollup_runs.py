@@ -144,7 +144,8 @@ class Run:
                 span = self.calendar.span(self.calendar.base, record.window.start_ms)
                 place = (record.epoch, self.calendar.base, span.start_ms, span.end_ms, record.key)
                 known = decode(self.newest[place])
-                assert isinstance(known, RollupRecord) and known.complete
+                assert isinstance(known, RollupRecord)
+                assert known.complete
 
 
 def place_of(record: RollupRecord) -> tuple[object, ...]:

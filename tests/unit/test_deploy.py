@@ -44,12 +44,14 @@ def test_the_commands_of_compose_are_commands(tmp_path, monkeypatch):
     for name, *arguments in found:
         # Parsed as it is, up to the configuration, which is not there under this name.
         done = CliRunner().invoke(cli, [name, *arguments])
-        assert done.exit_code == 1 and isinstance(done.exception, ConfigError), done.output
+        assert done.exit_code == 1, done.output
+        assert isinstance(done.exception, ConfigError), done.output
 
 
 def test_only_loopback_ports_of_the_host_are_opened():
     ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
-    assert ports and all(port.startswith("127.0.0.1:") for port in ports)
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
 def test_images_have_versions():
@@ -86,7 +88,8 @@ def test_prometheus_asks_where_the_workers_listen():
     metrics = load_config(DEPLOY / "app.toml").metrics
     jobs = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     [found] = [each for job in jobs for each in job.get("dns_sd_configs", [])]
-    assert set(found["names"]) <= set(COMPOSE["services"]) and metrics.operator == f"0.0.0.0:{found['port']}"
+    assert set(found["names"]) <= set(COMPOSE["services"])
+    assert metrics.operator == f"0.0.0.0:{found['port']}"
     [target] = [target for job in jobs for each in job.get("static_configs", []) for target in each["targets"]]
     assert target == f"rollup:{metrics.public.rpartition(':')[2]}"
 
@@ -106,16 +109,20 @@ def test_health_checks_ask_the_operator_listener():
 
 def test_nothing_that_stopped_for_a_reason_is_started_again_by_itself():
     workers = [service for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"]
-    assert workers and all(worker["restart"] == "no" for worker in workers)
+    assert workers
+    assert all(worker["restart"] == "no" for worker in workers)
 
 
 def test_the_image_runs_as_nobody_in_particular_and_says_whether_it_lives():
     text = (ROOT / "Dockerfile").read_text()
     assert re.search(r"^USER \d+:\d+$", text, re.M)
-    assert "HEALTHCHECK" in text and "/live" in text and "STOPSIGNAL SIGTERM" in text
+    assert "HEALTHCHECK" in text
+    assert "/live" in text
+    assert "STOPSIGNAL SIGTERM" in text
     ignored = (ROOT / ".dockerignore").read_text().split()
     copied = [name for names in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.M) for name in names.split()]
-    assert ignored[0] == "*" and {f"!{name}" for name in copied} <= set(ignored)
+    assert ignored[0] == "*"
+    assert {f"!{name}" for name in copied} <= set(ignored)
 
 
 def test_the_image_holds_what_a_build_of_the_package_needs():

@@ -76,7 +76,8 @@ def test_the_interval_is_what_a_search_over_n_and_beta_finds(reading, epsilon, n
 def test_every_sketch_has_an_estimate(ones, q, reading):
     """Also ones that no set would make: never NaN, never negative, and finite."""
     found = intersect(SMALL, ones, np.full(3, 0.5), np.full(3, q), reading)
-    assert np.all(np.isfinite(found.estimate)) and np.all(found.estimate >= 0.0)
+    assert np.all(np.isfinite(found.estimate))
+    assert np.all(found.estimate >= 0.0)
     assert np.all(found.low <= found.high)
 
 
@@ -94,7 +95,8 @@ def test_saturated_levels_leave_the_lower_end():
     """Every level shows more ones than any n would make: the upper end is infinite, the estimate finite."""
     ones = np.full((1, SMALL.levels), 0.6 * SMALL.buckets)
     found = intersect(SMALL, ones, np.array([0.5]), np.array([0.1]), RELATIVE)
-    assert np.isinf(found.high[0]) and found.estimate[0] == found.low[0] > 1000.0
+    assert np.isinf(found.high[0])
+    assert found.estimate[0] == found.low[0] > 1000.0
 
 
 def test_tightened_and_prescribed_noise_are_one_mechanism():
@@ -175,7 +177,8 @@ def test_hll_estimates_from_its_registers():
 
 def test_integers_are_distinct_and_repeatable():
     first, second = (distinct_integers(np.random.default_rng(1), 200_000) for _ in range(2))
-    assert np.unique(first).size == 200_000 and np.array_equal(first, second)
+    assert np.unique(first).size == 200_000
+    assert np.array_equal(first, second)
     assert not np.intersect1d(first, distinct_integers(np.random.default_rng(2), 200_000)).size
 
 
@@ -183,7 +186,8 @@ def test_addresses_of_a_file_are_its_distinct_ones(tmp_path):
     rows = [f"{name},2011,{day}" for day in range(3) for name in ("1abc", "1def", "1ghi")]
     (tmp_path / "heist.csv").write_text("address,year,day\n" + "\n".join(rows) + "\n")
     found = addresses_of_csv(tmp_path / "heist.csv", tmp_path / "out")
-    assert found.count == 3 and found.name.startswith("heist.csv ")
+    assert found.count == 3
+    assert found.name.startswith("heist.csv ")
     (tmp_path / "heist.csv").write_text("address,year,day\n" + "\n".join(rows[1:8]) + "\n")
     assert addresses_of_csv(tmp_path / "heist.csv", tmp_path / "out") == found
     (tmp_path / "heist.csv").write_text("address,year,day\n" + "\n".join(rows[:2]) + "\n")
@@ -199,5 +203,6 @@ def test_synthetic_addresses_are_as_many_as_asked_and_always_the_same(tmp_path):
 def test_each_trial_hashes_the_addresses_anew(tmp_path):
     addresses = synthetic_addresses(tmp_path, 1000)
     one, again, other = (addresses.rekeyed(np.random.default_rng(seed)) for seed in (1, 1, 2))
-    assert np.array_equal(one, again) and not np.intersect1d(one, other).size
+    assert np.array_equal(one, again)
+    assert not np.intersect1d(one, other).size
     assert np.unique(other).size == 1000

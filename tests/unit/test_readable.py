@@ -25,7 +25,9 @@ def test_nothing_hides(text):
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_what_cannot_be_seen_is_written_as_json_writes_it(text):
     shown = visible(text)
-    assert shown != text and shown.isprintable() and json.loads(f'"{shown}"') == text
+    assert shown != text
+    assert shown.isprintable()
+    assert json.loads(f'"{shown}"') == text
 
 
 def test_plain_text_stays_as_it_is():
@@ -49,12 +51,15 @@ def test_a_line_of_the_log_stays_one_line():
         {"msg": "topic %s", "args": ("a\x1b[2J\u202eb\n1",), "levelname": "INFO", "name": "x"}
     )
     line = TextLines().format(record)
-    assert line.isprintable() and line.endswith("topic a\\u001b[2J\\u202eb\\n1")
+    assert line.isprintable()
+    assert line.endswith("topic a\\u001b[2J\\u202eb\\n1")
 
 
 def test_times_are_written_as_a_question_takes_them():
-    assert instant(0) == "1970-01-01T00:00:00Z" and instant(1) == "1970-01-01T00:00:00.001Z"
-    assert local(0, "UTC") == "1970-01-01 00:00" and local(1500, "UTC") == "1970-01-01 00:00:01.500"
+    assert instant(0) == "1970-01-01T00:00:00Z"
+    assert instant(1) == "1970-01-01T00:00:00.001Z"
+    assert local(0, "UTC") == "1970-01-01 00:00"
+    assert local(1500, "UTC") == "1970-01-01 00:00:01.500"
     assert local(1_761_438_600_000, "Europe/Berlin") == "2025-10-26 02:30+02:00"
     assert local(1_761_442_200_000, "Europe/Berlin") == "2025-10-26 02:30+01:00"
     assert local(1_761_445_800_000, "Europe/Berlin") == "2025-10-26 03:30"
@@ -67,4 +72,5 @@ def test_times_are_written_as_a_question_takes_them():
 def test_a_duration_is_what_a_configuration_takes(span_ms, text):
     from sfm_stream.config.tables import duration_ms
 
-    assert duration(span_ms) == text and duration_ms(text) == span_ms
+    assert duration(span_ms) == text
+    assert duration_ms(text) == span_ms

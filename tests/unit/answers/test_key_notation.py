@@ -60,8 +60,10 @@ def test_plain_keys_stay_as_they_are():
         "1 / x"[:2] + "x",
     ):
         assert key_text((text,)) in (text, f'"{text}"')
-    assert key_text(("/x/[/y]",)) == "/x/[/y]" and key_text(("/post/[id]",)) == "/post/[id]"
-    assert key_text((":smile:",)) == ":smile:" and key_text(("/",)) == "/"
+    assert key_text(("/x/[/y]",)) == "/x/[/y]"
+    assert key_text(("/post/[id]",)) == "/post/[id]"
+    assert key_text((":smile:",)) == ":smile:"
+    assert key_text(("/",)) == "/"
 
 
 @pytest.mark.parametrize(
@@ -82,13 +84,17 @@ def test_plain_keys_stay_as_they_are():
 )
 def test_keys_that_differ_look_different(one, other):
     assert key_text(one) != key_text(other)
-    assert parse_key(key_text(one)) == one and parse_key(key_text(other)) == other
+    assert parse_key(key_text(one)) == one
+    assert parse_key(key_text(other)) == other
 
 
 def test_the_notation_of_the_docs():
-    assert key_text((0,)) == "0" and key_text(("0",)) == '"0"'
-    assert key_text(()) == "(all)" and key_text(("",)) == '""'
-    assert key_text(("a", "1 / x")) == 'a / "1 / x"' and key_text(("a / 1", "x")) == '"a / 1" / x'
+    assert key_text((0,)) == "0"
+    assert key_text(("0",)) == '"0"'
+    assert key_text(()) == "(all)"
+    assert key_text(("",)) == '""'
+    assert key_text(("a", "1 / x")) == 'a / "1 / x"'
+    assert key_text(("a / 1", "x")) == '"a / 1" / x'
     assert key_text(("\x1b[0m",)) == '"\\u001b[0m"'
 
 

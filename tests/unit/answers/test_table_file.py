@@ -92,7 +92,8 @@ def test_a_file_has_its_name_only_once_it_is_whole(tmp_path):
         sink.write(b"half")
         sink.flush()
         assert os.listdir(tmp_path) == [".a.csv.part"], "the dot hides it from an engine that reads the folder"
-    assert os.listdir(tmp_path) == ["a.csv"] and path.read_bytes() == b"half"
+    assert os.listdir(tmp_path) == ["a.csv"]
+    assert path.read_bytes() == b"half"
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask(), "what is published is not secret"
 
 
@@ -108,7 +109,7 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, error, there
     path = tmp_path / "a.csv"
     if there is not None:
         path.write_bytes(there)
-    with pytest.raises(type(error)), new_file(path, replace=True) as sink:
+    with pytest.raises(type(error)), new_file(path, replace=True) as sink:  # noqa: PT012 -- the block is what fails
         sink.write(b"half")
         raise error
     assert os.listdir(tmp_path) == ([] if there is None else ["a.csv"])
@@ -117,7 +118,8 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, error, there
 
 def test_a_name_that_is_taken_is_refused_before_and_after_writing(tmp_path):
     path = tmp_path / "a.csv"
-    with pytest.raises(UsageError, match="is there already"), new_file(path, replace=False) as sink:
+    there = pytest.raises(UsageError, match="is there already")
+    with there, new_file(path, replace=False) as sink:
         sink.write(b"mine")
         path.write_bytes(b"came in between")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"came in between", ["a.csv"])
@@ -138,7 +140,8 @@ def test_what_a_killed_export_left_is_written_over(tmp_path):
     (tmp_path / ".a.csv.part").write_bytes(b"longer than what comes")
     with new_file(tmp_path / "a.csv", replace=False) as sink:
         sink.write(b"new")
-    assert os.listdir(tmp_path) == ["a.csv"] and (tmp_path / "a.csv").read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a.csv"]
+    assert (tmp_path / "a.csv").read_bytes() == b"new"
 
 
 def test_two_exports_of_one_file_do_not_mix(tmp_path):

@@ -116,7 +116,8 @@ def test_nothing_breaks_at_the_edges(buckets, levels, k, fill):
         for source in sources:
             found = estimate(source)
             assert 0 <= found.low <= found.value <= found.high
-            assert math.isfinite(found.value) and math.isfinite(found.unclamped)
+            assert math.isfinite(found.value)
+            assert math.isfinite(found.unclamped)
             assert found.standard_error > 0
 
 

@@ -230,10 +230,12 @@ def test_a_row_that_is_not_counted_brings_no_key() -> None:
     table = KeyTable()
     bad = [record('"k1"', "null"), record('"k2"', at=0), record('"k3"', "1.5"), record('"k4"')[:-1]]
     seen = columns([*bad, record('"k5"')], table)
-    assert list(table) == ["k5"] and seen.new_keys == (0,)
+    assert list(table) == ["k5"]
+    assert seen.new_keys == (0,)
     assert seen.key_ids.tolist() == [-1, -1, -1, -1, 0]
     known = columns([record('"k5"', at=0), record('"k5"', "null"), record('"k5"')], table)
-    assert known.key_ids.tolist() == [-1, -1, 0] and known.cells.tolist() == [0, 0, *cells("u")]
+    assert known.key_ids.tolist() == [-1, -1, 0]
+    assert known.cells.tolist() == [0, 0, *cells("u")]
 
 
 def test_only_declared_keys() -> None:
@@ -241,7 +243,9 @@ def test_only_declared_keys() -> None:
     seen = columns([record(), record(1), record('"1"'), record('"/b"', "null"), record('"/a"', "null")], table)
     want = [Reason.OK, Reason.OK, Reason.KEY_NOT_DECLARED, Reason.KEY_NOT_DECLARED, Reason.ITEM_MISSING]
     assert seen.reasons.tolist() == want
-    assert seen.key_ids.tolist() == [0, 1, -1, -1, -1] and seen.new_keys == () and len(table) == 2
+    assert seen.key_ids.tolist() == [0, 1, -1, -1, -1]
+    assert seen.new_keys == ()
+    assert len(table) == 2
 
 
 def test_a_declared_key_of_another_partition_is_misplaced() -> None:
@@ -250,7 +254,8 @@ def test_a_declared_key_of_another_partition_is_misplaced() -> None:
     seen = columns(pages, table)
     strange, misplaced = Reason.KEY_NOT_DECLARED, Reason.KEY_MISPLACED
     assert seen.reasons.tolist() == [Reason.OK, misplaced, strange, misplaced, strange, Reason.OK]
-    assert seen.key_ids.tolist() == [0, -1, -1, -1, -1, 0] and len(table) == 1
+    assert seen.key_ids.tolist() == [0, -1, -1, -1, -1, 0]
+    assert len(table) == 1
 
 
 def test_the_length_of_a_key_is_that_of_its_canonical_bytes() -> None:
@@ -267,7 +272,8 @@ def test_keys_are_new_once_until_they_are_freed() -> None:
     assert extractor.columns([MemoryBatch([record(2), record(3)])]).new_keys == (2,)
     table.retain(np.array([1], np.int32))
     again = extractor.columns([MemoryBatch([record(2), record(1)])])
-    assert len(again.new_keys) == 1 and table[again.new_keys[0]] == 1
+    assert len(again.new_keys) == 1
+    assert table[again.new_keys[0]] == 1
 
 
 def test_times_do_not_depend_on_keys_and_items() -> None:
@@ -308,15 +314,18 @@ def test_batches_are_joined_in_order() -> None:
         MemoryBatch([record(2)], None, first=20),
     ]
     seen = PythonExtractor(form(), SHAPE, keys=KeyTable()).columns(batches)
-    assert seen.offsets.tolist() == [10, 11, 20] and seen.next_offset == 21
+    assert seen.offsets.tolist() == [10, 11, 20]
+    assert seen.next_offset == 21
     assert seen.reasons.tolist() == [Reason.OK, Reason.TOMBSTONE, Reason.OK]
-    assert seen.arrival_ms.tolist() == [AT_MS, 2, AT_MS] and seen.new_keys == (0, 1)
+    assert seen.arrival_ms.tolist() == [AT_MS, 2, AT_MS]
+    assert seen.new_keys == (0, 1)
 
 
 def test_an_empty_batch_and_none_at_all() -> None:
     extractor = PythonExtractor(form(), SHAPE, keys=KeyTable())
     seen = extractor.columns([MemoryBatch([], first=3)])
-    assert len(seen.reasons) == len(seen.offsets) == 0 and seen.next_offset == 3
+    assert len(seen.reasons) == len(seen.offsets) == 0
+    assert seen.next_offset == 3
     with pytest.raises(UsageError):
         extractor.columns([])
 

@@ -78,7 +78,8 @@ def test_the_record_key_of_a_counting_key(key, expected):
 def test_a_key_without_bytes_is_refused_and_not_told(key):
     with pytest.raises(UsageError) as caught:
         partition_key(key)
-    assert caught.value.__context__ is None and "ud800" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert "ud800" not in str(caught.value)
 
 
 def rows(table: KeyTable, keys: list, new: tuple[int, ...] = ()) -> EventColumns:
@@ -116,8 +117,10 @@ def test_rows_are_misplaced_as_a_loop_over_their_keys_finds(place, batches, rng)
         asked.keys.clear()
         found = placement.misplaced(rows(table, keys, new), table)
         loop = [k is not None and PARTITIONERS["murmur2"](partition_key(k), partitions) != partition for k in keys]
-        assert found.dtype == np.bool_ and found.tolist() == loop
-        assert asked.keys.count(b"") <= 1 and len(asked.keys) == len(wanted)
+        assert found.dtype == np.bool_
+        assert found.tolist() == loop
+        assert asked.keys.count(b"") <= 1
+        assert len(asked.keys) == len(wanted)
         live = [key_id for key_id in table.ids.values() if rng.random() < 0.6]
         table.retain(np.array(live, np.int32))
 

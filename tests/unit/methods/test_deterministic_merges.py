@@ -102,4 +102,5 @@ def test_without_privacy_there_are_others():
 
 def test_mechanisms_that_say_nothing_are_no_merges():
     blank = [(p, p) for p in EIGHTHS]
-    assert not merges(disjunction, blank) and not merges(conjunction, blank)
+    assert not merges(disjunction, blank)
+    assert not merges(conjunction, blank)

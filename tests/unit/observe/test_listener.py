@@ -111,7 +111,7 @@ def test_a_closed_listener_is_gone(registry):
     listener = public_listener("127.0.0.1:0", registry, list)
     assert ask(listener, "/live")[0] == 200
     listener.close()
-    with pytest.raises(OSError):
+    with pytest.raises(ConnectionError):
         ask(listener, "/live")
     assert threading.active_count() <= before + 1
     again = public_listener(f"127.0.0.1:{listener.port}", registry, list)

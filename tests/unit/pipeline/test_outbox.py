@@ -84,7 +84,8 @@ def test_the_same_bytes_in_the_same_order_with_key_and_end_of_window():
     first, last = published(steps)[0], published(steps)[-1]
     assert (first.topic, first.partition, first.key, first.timestamp_ms) == (SKETCHES, 0, A, quarter(1))
     assert (last.key, last.timestamp_ms) == (b"", quarter(4))
-    assert copy.step() is None and copy.checkpoint() is None
+    assert copy.step() is None
+    assert copy.checkpoint() is None
 
 
 def test_each_partition_goes_to_its_own():
@@ -115,7 +116,8 @@ def test_a_step_stays_the_same_whatever_is_added_until_it_is_committed():
     step = copy.step()
     add(copy, LOG[2:], 2)
     copy.due(FOREVER_MS)
-    assert copy.step() is step and copy.checkpoint() is None
+    assert copy.step() is step
+    assert copy.checkpoint() is None
     assert (len(step.publish), step.commit[0].offset) == (2, 2)
     copy.committed(step)
     assert published(drain(copy)) == [as_published(payload) for payload in LOG[2:]]
@@ -157,7 +159,8 @@ def test_a_position_alone_is_committed_where_it_moved_and_nothing_waits():
     assert (moved.publish, moved.commit) == ((), (Commit(0, 9, b"[1,9,9]"),))
     assert copy.step() is moved
     copy.committed(moved)
-    assert copy.step() is None and copy.checkpoint() is None
+    assert copy.step() is None
+    assert copy.checkpoint() is None
     assert OutboxCopy(PIPELINE, 0, 1).restore(moved.commit[0]) == 9
 
 
@@ -294,7 +297,8 @@ def test_with_a_slot_nothing_is_due_before_its_time_and_all_is_at_it(hold_ms):
         due_ms = quarter(number) + hold_ms
         assert copy.wakes_ms == due_ms
         copy.due(due_ms - 1)
-        assert copy.step() is None and copy.checkpoint() is None
+        assert copy.step() is None
+        assert copy.checkpoint() is None
         copy.due(due_ms)
         (step,) = drain(copy)
         assert list(step.publish) == [as_published(payload) for payload in records]
@@ -398,7 +402,9 @@ def test_no_message_shows_a_key():
     assert damaged != payload
     for key, value in ((A, payload), (secret.encode(), GOOD), (encode_key(secret), damaged)):
         text = refuses(copy_of(), StateError, "^outbox, partition 0, offset 0: ", 0, key, value)
-        assert "secret" not in text and "page" not in text and "ecret" not in text
+        assert "secret" not in text
+        assert "page" not in text
+        assert "ecret" not in text
 
 
 @pytest.mark.parametrize("offset", [0, 2])
@@ -426,7 +432,8 @@ def test_a_successor_refuses_a_second_payload_of_what_was_copied_before_it():
     since = successor.restore(step.commit[0])
     assert since == 2
     add(successor, log[since:], since)
-    assert successor.step() is None and successor.checkpoint() is None
+    assert successor.step() is None
+    assert successor.checkpoint() is None
     refuses(successor, ConflictError, "incident", len(log), A, release(quarter(1), "a", bits_of(2)))
 
 
@@ -500,4 +507,5 @@ def test_what_is_kept_of_closed_windows_does_not_grow():
         add(copy, window(number, "a", "b"), 3 * number)
         drain(copy)
     (epoch,) = copy._epochs.values()
-    assert not epoch.digests and not copy._held
+    assert not epoch.digests
+    assert not copy._held

@@ -139,8 +139,10 @@ def test_the_results_themselves_are_exact(wanted):
     a_day = Fraction(LONG) * 1500 + Fraction(3, 2)
     assert Fraction(BUDGET.epsilon_per_day) == a_day
     assert Fraction(BUDGET.delta_per_day) == Fraction(89, 10**17) * 1500
-    assert Fraction(MIN_EPSILON) == Fraction(1, 1 << 10) and Fraction(MIN_DELTA) == Fraction(1, 1 << 50)
-    assert wanted["configuration"][0] and "E-" in wanted["configuration"][2]
+    assert Fraction(MIN_EPSILON) == Fraction(1, 1 << 10)
+    assert Fraction(MIN_DELTA) == Fraction(1, 1 << 50)
+    assert wanted["configuration"][0]
+    assert "E-" in wanted["configuration"][2]
     assert [type(each) for each in wanted["limit"]] == [tuple, type(None), tuple]
 
 

@@ -204,7 +204,10 @@ def test_numpy_scalars_out_of_range_are_refused(value):
 
 def test_numpy_scalars_are_numbers_in_shapes():
     shape = SketchShape(np.int64(1024), np.uint8(16))
-    assert shape == SHAPE and hash(shape) == hash(SHAPE) and type(shape.buckets) is int and shape.bucket_bits == 10
+    assert shape == SHAPE
+    assert hash(shape) == hash(SHAPE)
+    assert type(shape.buckets) is int
+    assert shape.bucket_bits == 10
     assert LinearCounting(np.int32(4096)) == LinearCounting(4096)
     assert BloomFilter(np.int64(4096), np.int8(3)) == BloomFilter(4096, 3)
     assert LiquidLegions(np.int64(4096), np.float32(10)) == LiquidLegions(4096, 10.0)

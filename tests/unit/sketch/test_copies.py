@@ -45,7 +45,8 @@ def test_a_copy_is_refused_and_another_draw_is_not(what):
 def test_a_copy_that_came_back_from_presto_is_refused(what):
     """Its flip probability is rounded to a float64, so its k is another one."""
     back = presto.decode(presto.encode(MONDAY))
-    assert back.k != MONDAY.k and back.bits == MONDAY.bits
+    assert back.k != MONDAY.k
+    assert back.bits == MONDAY.bits
     for pair in ((MONDAY, back), (back, MONDAY)):
         with pytest.raises(UsageError, match="there twice"):
             WHAT[what](*pair)

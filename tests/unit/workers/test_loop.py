@@ -75,7 +75,8 @@ def test_another_error_ends_all_workers(error):
     worker, other = Scripted(error), Scripted()
     with pytest.raises(type(error)):
         serve([worker, other], lambda: False)
-    assert worker.closed.is_set() and other.closed.is_set()
+    assert worker.closed.is_set()
+    assert other.closed.is_set()
     assert "restart" not in worker.calls
 
 
@@ -85,7 +86,8 @@ def test_a_worker_that_waits_for_the_cluster_is_left_behind(caplog):
         with caplog.at_level(logging.WARNING):
             serve([stuck, other], lambda: stuck.done.is_set() and other.done.is_set())
         assert "stuck waits for the cluster and is left behind" in caplog.text
-        assert other.closed.is_set() and not stuck.closed.is_set()
+        assert other.closed.is_set()
+        assert not stuck.closed.is_set()
     finally:
         stuck.answer.set()
     assert stuck.closed.wait(60)  # its answer came: it takes no further turn

@@ -150,7 +150,8 @@ def test_a_long_gap_is_committed_in_pieces():
     assert covered(log.records) == (0, 1000)
     *full, _ = sizes_of(log)
     largest = max(len(record.value) for record in log.records)
-    assert len(full) > 10 and all(500 <= size < 500 + largest for size in full)
+    assert len(full) > 10
+    assert all(500 <= size < 500 + largest for size in full)
     assert [state_in(step).closed_through_ms for step in log.steps] == [
         markers_of(step.publish)[-1].through_ms for step in log.steps
     ]
@@ -564,7 +565,8 @@ def test_what_was_read_up_to_a_time_closes_without_a_record():
     counter, log = counter_of(plan_of(grace=5), at((3, "a", 1), (22, "b", 1))), Log()
     drain(counter, log)
     counter.idle(25)
-    assert not counter.behind and counter.step() is None
+    assert not counter.behind
+    assert counter.step() is None
     counter.idle(56)
     assert counter.behind
     drain(counter, log)
@@ -682,7 +684,8 @@ def test_a_jump_of_the_clock_is_bounded():
     with pytest.raises(StateError, match=r"offset 2: .* jumps by 51ms, more than limits.max_gap_windows = 5"):
         counter.add(columns_of([Row(1, 6, 6, "a", 2), Row(2, 57, 57, "a", 3)], counter.keys))
     assert (counter.state, counter.step()) == (before, None)
-    assert counter.store.get(0).first_offset == 0 and len(counter.store.get(0).key_ids()) == 1
+    assert counter.store.get(0).first_offset == 0
+    assert len(counter.store.get(0).key_ids()) == 1
     assert counter.store.raw_bytes() == 12, "nothing of the batch was counted"
     allowed = counter_of(plan, at((5, "a", 1), (55, "a", 3)))
     assert allowed.step() is not None

@@ -46,7 +46,8 @@ def of(zone, window_ms=MINUTE_MS, since_ms=SINCE):
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_are_sums_of_hours_or_of_quarters_where_the_zone_needs_them(zone):
     found = of(zone)
-    assert found.zone == zone and found.base == ZONES[zone]
+    assert found.zone == zone
+    assert found.base == ZONES[zone]
     assert found.base_ms == (QUARTER_MS if found.base == "quarter" else HOUR_MS)
     assert found.grains == (("quarter", "hour", "day") if found.base == "quarter" else ("hour", "day"))
 
@@ -145,12 +146,14 @@ def test_spans_tile_time(zone, time_ms, data):
     for grain in found.grains:
         span = found.span(grain, time_ms)
         assert span.start_ms <= time_ms < span.end_ms
-        assert not span.start_ms % found.base_ms and not span.end_ms % found.base_ms
+        assert not span.start_ms % found.base_ms
+        assert not span.end_ms % found.base_ms
         assert found.span(grain, data.draw(st.integers(span.start_ms, span.end_ms - 1))) == span
         assert found.span(grain, span.end_ms).start_ms == span.end_ms
         assert found.span(grain, span.start_ms - 1).end_ms == span.start_ms
         base = found.span(found.base, time_ms)
-        assert span.start_ms <= base.start_ms and base.end_ms <= span.end_ms, "the base tiles coarser spans"
+        assert span.start_ms <= base.start_ms, "the base tiles coarser spans"
+        assert base.end_ms <= span.end_ms, "the base tiles coarser spans"
         length = span.end_ms - span.start_ms
         assert length == {"quarter": QUARTER_MS, "hour": HOUR_MS}.get(grain, length)
         assert length <= found.longest_day_ms

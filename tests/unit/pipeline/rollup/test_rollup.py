@@ -182,7 +182,8 @@ def test_declared_keys_have_a_release_in_every_window():
 def test_markers_alone_publish_nothing_but_move_the_position():
     run = run_of(UTC, [closed(0, 1), closed(1, 96), closed(96, 97)])
     assert run.finish() == []
-    assert run.checkpoint() and run.commit.offset == 3
+    assert run.checkpoint()
+    assert run.commit.offset == 3
     assert not run.checkpoint(), "nothing moved"
     run.log += [*windows(97), closed(97, 100)]
     assert shown(run.finish()) == [("hour", 24, A, 1, 4, 4, True)]
@@ -378,7 +379,8 @@ def test_an_expired_span_is_published_as_it_stands_and_replaced_later():
     run.log += [*windows(2), closed(2, 4)]
     (full,) = run.finish(T0 + HOUR_MS)
     assert shown([full]) == [("hour", 0, A, 3, 4, 4, True)]
-    assert place_of(early) == place_of(full) and early.revision < full.revision
+    assert place_of(early) == place_of(full)
+    assert early.revision < full.revision
 
 
 def test_an_expired_day_sums_final_and_open_hours():
@@ -447,7 +449,8 @@ def test_a_step_stays_the_same_until_it_is_committed():
     run = run_of(UTC, [*windows(0), *windows(0, key="b"), closed(0, 4)], max_bytes=1)
     run.read()
     first = run.rollup.step()
-    assert run.rollup.step() is first and len(first.publish) == 1
+    assert run.rollup.step() is first
+    assert len(first.publish) == 1
     assert run.rollup.checkpoint() is None, "not between two steps"
     with pytest.raises(StateError, match="not due"):
         run.rollup.committed(type(first)())
@@ -505,7 +508,8 @@ def test_history_of_an_ended_epoch_is_not_needed_for_ever():
     run.checkpoint()
     other = Rollup("views", 0, UTC)
     other.restore(run.commit, ())
-    assert not other.recalls(T0 + HOUR_MS) and not other.recalls(T0 + DAY_MS)
+    assert not other.recalls(T0 + HOUR_MS)
+    assert not other.recalls(T0 + DAY_MS)
     assert other.recalls(T0 + DAY_MS + HOUR_MS)
     hours = range(T0 - 3 * DAY_MS, T0 + 3 * DAY_MS, HOUR_MS)
     assert other.recalls_since_ms < min(end for end in hours if other.recalls(end))

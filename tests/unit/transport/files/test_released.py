@@ -23,7 +23,8 @@ def output(tmp_path: Path) -> str:
 
 def test_the_highest_border_of_each_worker_is_kept(output: str) -> None:
     borders = ReleasedBorders(output)
-    assert borders.borders == {} and not os.path.exists(borders.path)
+    assert borders.borders == {}
+    assert not os.path.exists(borders.path)
     for worker, end_ms in (("ingest/a/1", 60_000), ("ingest/b/1", 5), ("ingest/a/1", 59_999), ("ingest/a/2", -1)):
         borders.note(worker, end_ms)
     expected = {"ingest/a/1": 60_000, "ingest/b/1": 5, "ingest/a/2": -1}
@@ -116,7 +117,8 @@ def test_a_step_that_is_committed_and_not_noted_is_there(output: str, monkeypatc
         patch.setattr(log.released, "_write", lambda content: (_ for _ in ()).throw(OSError(errno.EDQUOT, "quota")))
         with pytest.raises(StorageError, match="is noted then"):
             log.append("w", Step((Record(SKETCHES, 0, b"k", b"v", 60),), (Commit(0, 9, b"m"),)))
-    assert log.count(SKETCHES) == 1 and log.positions("w")[0].offset == 9
+    assert log.count(SKETCHES) == 1
+    assert log.positions("w")[0].offset == 9
     log.close()
 
 

@@ -83,7 +83,8 @@ def as_sqlite():
 def test_other_formats_are_named_with_a_remedy(content, name):
     found = looks_like(content)
     assert found is not None
-    assert name in found[0] and found[1]
+    assert name in found[0]
+    assert found[1]
     assert "/1" not in "".join(found), "nothing of the content is shown"
 
 

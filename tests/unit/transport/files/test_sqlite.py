@@ -245,7 +245,8 @@ def test_a_second_writer_in_this_process_is_refused_until_the_first_closes(path:
     with pytest.raises(StateError, match=rf"another process \({os.getpid()}\) is writing") as refused:
         SqliteLog(path)
     named = re.search(r"readers \((.*)\)", str(refused.value))
-    assert named is not None and set(named[1].split(", ")) <= set(cli.commands)
+    assert named is not None
+    assert set(named[1].split(", ")) <= set(cli.commands)
     log.append("w", step(b"a"))
     log.close()
     log.close()

@@ -103,7 +103,8 @@ def test_a_file_without_checksums_is_read_and_given_them_when_it_is_written(tmp_
     db = sqlite3.connect(path)
     assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     rows = db.execute("SELECT topic, partition, offset, timestamp_ms, key, value, checksum FROM records").fetchall()
-    assert len(rows) == 72 and all(row[-1] == checksum(*row[:-1]) for row in rows)
+    assert len(rows) == 72
+    assert all(row[-1] == checksum(*row[:-1]) for row in rows)
     db.close()
     log = SqliteLog(str(path))
     log.append(WORKERS[0], Step((Record(SKETCHES, 0, b"k", b"v", 1),), (Commit(0, 2000, b"s"),)))

@@ -17,14 +17,17 @@ LASTING = ["CORRUPT", "CORRUPT_INDEX", "NOTADB", "IOERR_CORRUPTFS", "CANTOPEN", 
 @pytest.mark.parametrize("name", PASSING)
 def test_what_may_pass_may_be_started_again(name, tmp_path):
     error = database_fault(str(tmp_path / "out.sqlite"), "write", f"SQLITE_{name}", "said so")
-    assert isinstance(error, StorageError) and error.exit_code == 7
-    assert "out.sqlite: cannot write: said so" in str(error) and "start again" in str(error)
+    assert isinstance(error, StorageError)
+    assert error.exit_code == 7
+    assert "out.sqlite: cannot write: said so" in str(error)
+    assert "start again" in str(error)
 
 
 @pytest.mark.parametrize("name", LASTING)
 def test_what_does_not_pass_is_for_somebody_to_look_at(name, tmp_path):
     error = database_fault(str(tmp_path / "out.sqlite"), "write", f"SQLITE_{name}", "said so")
-    assert isinstance(error, StateError) and error.exit_code == 4
+    assert isinstance(error, StateError)
+    assert error.exit_code == 4
     damage = name.startswith(("CORRUPT", "NOTADB", "IOERR_CORRUPTFS"))
     assert ("raise pipeline.epoch and set window.start behind all that was ever released" in str(error)) == damage
 

@@ -80,7 +80,9 @@ def test_topics_as_they_were_are_no_change():
 )
 def test_each_change_of_the_input_is_one_line(now, line):
     [said] = found(now)
-    assert said.startswith("topic in") and line in said and "\n" not in said
+    assert said.startswith("topic in")
+    assert line in said
+    assert "\n" not in said
 
 
 def test_a_deleted_input_is_named_with_a_new_epoch():
@@ -91,7 +93,8 @@ def test_a_deleted_input_is_named_with_a_new_epoch():
 def test_the_bound_of_older_brokers_is_seen_too():
     base = replace(SOURCE, configs={"message.timestamp.type": "CreateTime", DIFFERENCE: "3600000"})
     lines = changes([kept_input(base)], {"in": altered(base, message_timestamp_difference_max_ms="9")})
-    assert len(lines) == 2 and all("was 1h and now is 9ms" in line for line in lines)
+    assert len(lines) == 2
+    assert all("was 1h and now is 9ms" in line for line in lines)
 
 
 def test_bounds_do_not_matter_where_the_broker_gives_the_time():
@@ -113,9 +116,11 @@ def test_a_broker_that_gives_no_ids_leaves_the_other_facts_to_tell():
 def test_topics_of_its_own_are_looked_at_as_at_the_start(name):
     remedy = NEW_EPOCH if name == "p.ledger" else "give the pipeline another id and set window.start"
     [line] = found(gone=name)
-    assert line.startswith(f"topic {name} was deleted") and remedy in line
+    assert line.startswith(f"topic {name} was deleted")
+    assert remedy in line
     [line] = found(replace(OWN[name], topic_id="new"))
-    assert line.startswith(f"topic {name} was deleted and made again") and remedy in line
+    assert line.startswith(f"topic {name} was deleted and made again")
+    assert remedy in line
     [line] = found(replace(OWN[name], partitions=3))
     assert line.startswith(f"topic {name} had 2 partitions and now has 3: it has to have as many as the input")
     [line] = found(altered(OWN[name], max_message_bytes="1000"))

@@ -89,7 +89,8 @@ def test_a_turn_does_not_wait_for_the_answer(monkeypatch):
     for _ in range(5):
         looks.watch.tick()
     asked = looks.watch._answer
-    assert asked is not None and not asked.done()
+    assert asked is not None
+    assert not asked.done()
     answered.set()
     assert asked.result() == []
     looks.watch.tick()

@@ -113,7 +113,8 @@ def ask(
 def test_the_end_is_the_leaders_once_all_in_sync_have_answered_in_its_epoch() -> None:
     question, manager = ask({1: Broker(12), 2: Broker(5, leads=False), 3: Broker(9, leads=False)})
     assert (question.told, question.refused, question.why) == ({0: 12}, set(), {})
-    assert manager.over and sorted(manager.asked) == [1, 2, 3]
+    assert manager.over
+    assert sorted(manager.asked) == [1, 2, 3]
 
 
 def test_a_replica_that_is_not_in_sync_is_not_asked() -> None:
@@ -126,7 +127,8 @@ def test_a_leader_that_stood_still_is_not_believed(stale: tuple[int, ...]) -> No
     """It and its metadata are of epoch 7, and agree; another one leads in epoch 8 and has acknowledged more."""
     brokers = {1: Broker(12, epoch=7), 2: Broker(20, epoch=8, leads=False), 3: Broker(25, epoch=8)}
     question, _ = ask(brokers, in_sync=stale)
-    assert not question.told and not question.refused
+    assert not question.told
+    assert not question.refused
     assert "FencedLeaderEpoch" in question.why[0]
 
 
@@ -163,13 +165,16 @@ def test_a_broker_that_does_not_know_the_debugging_replica_is_told_from_one_that
 
 def test_a_broker_that_the_client_does_not_know_yet_is_looked_up() -> None:
     question, manager = ask({1: Broker(12), 2: Broker(12, raises=kafka_errors.UnknownBrokerIdError(2))}, in_sync=(1, 2))
-    assert not question.told and manager.updates == 1
+    assert not question.told
+    assert manager.updates == 1
 
 
 @pytest.mark.parametrize(("leader", "epoch"), [(-1, 7), (4, 7), (1, -1)])
 def test_without_a_leader_or_its_epoch_nobody_is_asked(leader: int, epoch: int) -> None:
     question, manager = ask({}, leader=leader, epoch=epoch)
-    assert manager.over and not question.told and not manager.asked
+    assert manager.over
+    assert not question.told
+    assert not manager.asked
 
 
 # What comes of the answers
@@ -225,10 +230,12 @@ def test_a_partition_that_is_told_does_not_wait_for_another_one(answers: Answers
     answers.turn()
     answers.tell(p0=5)
     assert answers.turn(0.2) == [(0, 1_000_000, 5)]
-    assert answers.turn(2) == [] and len(answers.questions) == 1
+    assert answers.turn(2) == []
+    assert len(answers.questions) == 1
     answers.turn(5)  # long enough: what is missing is asked for anew, and what has been read since
     answers.turn()
-    assert len(answers.questions) == 2 and sorted(answers.questions[-1].why) == [0, 1]
+    assert len(answers.questions) == 2
+    assert sorted(answers.questions[-1].why) == [0, 1]
 
 
 def test_an_answer_to_what_was_asked_before_an_assignment_is_not_taken(answers: Answers) -> None:
@@ -260,7 +267,8 @@ def test_the_log_says_once_that_an_end_is_not_known(answers: Answers, caplog: py
     for _ in range(30):
         answers.turn(5)
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(said) == 2 and "partition 1: its log end cannot be found out (no answer yet)" in said[1]
+    assert len(said) == 2
+    assert "partition 1: its log end cannot be found out (no answer yet)" in said[1]
     answers.tell(p0=5, p1=5)
     answers.turn()
     for _ in range(30):

@@ -65,7 +65,8 @@ UNREACHABLE = SimpleNamespace(_conns={}, cluster=None, get_connection=not_there)
 def test_a_request_whose_coordinator_cannot_be_reached_is_not_forgotten():
     alone = Producer(KafkaNetClient, UNREACHABLE)
     hint = HOOK_CAN_GO.format(version("kafka-python"), "Client.await_ready")
-    assert alone.due == ["FindCoordinatorRequest"] and not alone.result.is_done, hint
+    assert alone.due == ["FindCoordinatorRequest"], hint
+    assert not alone.result.is_done, hint
     hooked = Producer(Client, UNREACHABLE)
     assert hooked.due == ["FindCoordinatorRequest", "InitProducerIdRequest"]
 
@@ -108,7 +109,7 @@ def test_a_leader_that_the_cluster_does_not_list_is_asked_again_later():
         net = NetworkSelector()
         manager = kind(net, bootstrap_servers="127.0.0.1:1")
         if kind is KafkaConnectionManager:
-            with pytest.raises(kafka_errors.UnknownBrokerIdError):
+            with pytest.raises(kafka_errors.UnknownBrokerIdError):  # noqa: PT012 -- says so where nothing is raised
                 manager.send(SimpleNamespace(), node_id=-1)
                 pytest.fail(HOOK_CAN_GO.format(version("kafka-python"), "the mending of get_connection"))
         else:
@@ -135,7 +136,7 @@ def test_a_broker_that_is_silent_is_not_asked_over_its_other_connection(error):
     assert still == ({2} if isinstance(error, kafka_errors.RequestTimedOutError) else {1, 2})
 
 
-@pytest.mark.parametrize("servers, given_ms", [(1, 60_000), (3, 3_300)])
+@pytest.mark.parametrize(("servers", "given_ms"), [(1, 60_000), (3, 3_300)])
 def test_a_silent_server_is_not_given_the_time_of_the_others(servers, given_ms, monkeypatch):
     """One whose process is stopped still accepts connections."""
     given: list[float] = []
@@ -163,7 +164,8 @@ def test_a_client_whose_thread_has_died_ends_the_worker(monkeypatch):
     net._io_thread.join()
     with pytest.raises(BrokerError) as raised, Connection(("there:1",)).speaking():
         net.run(lambda: None)
-    assert type(raised.value) is BrokerError and "start again" in str(raised.value)
+    assert type(raised.value) is BrokerError
+    assert "start again" in str(raised.value)
 
 
 def test_a_heartbeat_that_died_is_started_again_with_a_join():
@@ -194,7 +196,7 @@ def sending(error: Exception) -> Transactions:
 
 
 @pytest.mark.parametrize(
-    "error, becomes",
+    ("error", "becomes"),
     [
         (kafka_errors.ProducerFencedError(), UnknownOutcome),
         (kafka_errors.KafkaError("for unknown reasons"), UnknownOutcome),
@@ -228,7 +230,7 @@ def log_of(admin: SimpleNamespace) -> TopicLog:
 
 
 @pytest.mark.parametrize(
-    "error, members, expected",
+    ("error", "members", "expected"),
     [
         (None, ["a", "b"], 2),
         (str(kafka_errors.GroupIdNotFoundError("no")), [], 0),

@@ -33,7 +33,7 @@ MEANT = [
 ]
 
 
-@pytest.mark.parametrize("error, setting", MEANT, ids=[str(error)[:40] for error, _ in MEANT])
+@pytest.mark.parametrize(("error", "setting"), MEANT, ids=[str(error)[:40] for error, _ in MEANT])
 def test_an_error_names_the_setting_to_look_at_in_one_line(error, setting):
     said = explained(error)
     assert setting in said.partition("(")[0] + said.partition("(ACL")[1]
@@ -71,4 +71,5 @@ def test_a_secret_is_in_no_error_and_in_no_repr():
     assert "hush" not in repr(connection)
     with pytest.raises(BrokerError) as caught, connection.speaking():
         raise kafka_errors.SaslAuthenticationFailedError("no")
-    assert "hush" not in str(caught.value) and str(caught.value).startswith("Kafka at 127.0.0.1:1: ")
+    assert "hush" not in str(caught.value)
+    assert str(caught.value).startswith("Kafka at 127.0.0.1:1: ")

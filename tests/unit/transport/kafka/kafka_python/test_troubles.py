@@ -85,7 +85,8 @@ def test_a_class_is_raised_as_its_verdict_says(kind):
         speak(error)
     assert type(raised.value) is expected
     if expected is not kind:
-        assert "there:1" in str(raised.value) and "\n" not in str(raised.value)
+        assert "there:1" in str(raised.value)
+        assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
