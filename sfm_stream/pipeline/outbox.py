@@ -22,6 +22,7 @@ import msgspec
 
 from sfm_stream.errors import ConflictError, FormatError, SfmStreamError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
+from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, Commit, Record, Step
 from sfm_stream.units import SKETCHES
@@ -48,10 +49,9 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A step that is due, how many of the held records it copies, and the position that it commits."""
+class _Copied:
+    """What a step does: how many of the held records it copies, and the position that it commits."""
 
-    step: Step
     count: int
     position: int
 
@@ -81,7 +81,7 @@ class OutboxCopy:
         self._epochs: dict[int, _Epoch] = {}
         self._position = self._committed = self._copied = 0
         self._now_ms = NO_TIME
-        self._chunk: _Chunk | None = None
+        self._in_hand: StepInHand[_Copied] = StepInHand()
         self._refusal: SfmStreamError | None = None
         self.failed = 0
 
@@ -130,30 +130,34 @@ class OutboxCopy:
         None where nothing is due; the same one until committed() is called.
         """
         self._require_no_refusal()
-        if self._chunk is None and (count := self._fitting()):
-            records = tuple(held.record for held in islice(self._held, count))
-            behind = self._held[count].offset if count < len(self._held) else self._position
-            self._chunk = self._chunk_of(records, behind)
-        return self._chunk.step if self._chunk else None
+        return self._in_hand.step(self._next_records)
 
     def committed(self, step: Step) -> None:
         """Take the step as done."""
-        if self._chunk is None or step is not self._chunk.step:
-            raise StateError("committed() was called with a step that is not due")
-        for _ in range(self._chunk.count):
+        copied = self._in_hand.committed(step)
+        for _ in range(copied.count):
             self._held.popleft()
-        self._committed, self._chunk = self._chunk.position, None
+        self._committed = copied.position
 
     def checkpoint(self) -> Step | None:
         """A commit of the position alone, None where it did not move or a record waits. For use between steps."""
         self._require_no_refusal()
-        if self._chunk is not None or self._held or self._position <= self._committed:
+        return self._in_hand.step(self._moved_position) if self._in_hand.free else None
+
+    def _moved_position(self) -> Prepared[_Copied] | None:
+        if self._held or self._position <= self._committed:
             return None
-        self._chunk = self._chunk_of((), self._position)
-        return self._chunk.step
+        return self._prepared((), self._position)
+
+    def _next_records(self) -> Prepared[_Copied] | None:
+        count = self._fitting()
+        if not count:
+            return None
+        records = tuple(held.record for held in islice(self._held, count))
+        return self._prepared(records, self._held[count].offset if count < len(self._held) else self._position)
 
     def _fitting(self) -> int:
-        """How many of the held records make up the next chunk."""
+        """How many of the held records make up the next step."""
         count, room = 0, self._max_bytes
         for held in self._held:
             room -= len(held.record.key) + len(held.record.value)
@@ -162,10 +166,11 @@ class OutboxCopy:
             count += 1
         return count
 
-    def _chunk_of(self, records: tuple[Record, ...], position: int) -> _Chunk:
+    def _prepared(self, records: tuple[Record, ...], position: int) -> Prepared[_Copied]:
         open_from = (at for epoch in self._epochs.values() for _, _, at in islice(epoch.digests.values(), 1))
         metadata = _CODEC.encode(position, min([position, *open_from]))
-        return _Chunk(Step(records, (Commit(self._partition, position, metadata),)), len(records), position)
+        step = Step(records, (Commit(self._partition, position, metadata),))
+        return Prepared(step, _Copied(len(records), position))
 
     def _judge(self, offset: int, key: bytes | None, payload: bytes | None) -> _Held:
         """The record to publish, after every check."""

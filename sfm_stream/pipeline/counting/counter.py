@@ -13,17 +13,17 @@ so the second reading gives what the first one gave.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.errors import StateError
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.limits import CountingLimits
 from sfm_stream.pipeline.counting.plan import CountingPlan
 from sfm_stream.pipeline.counting.position import declared_digest, drawn_through_ms, encode_state
 from sfm_stream.pipeline.counting.releases import Publisher
+from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.types import (
     NO_TIME,
@@ -37,14 +37,6 @@ from sfm_stream.types import (
     Window,
 )
 from sfm_stream.windows.store import WindowStore
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """A step that is due and what becomes true once it is committed."""
-
-    step: Step
-    state: PartitionState
 
 
 class WindowCounter:
@@ -68,7 +60,7 @@ class WindowCounter:
         self._due_ms = max(state.closed_through_ms, plan.windows.closed_by(state.clock_ms))
         # Everything that had arrived at this time has been added, as far as time without records has told.
         self._idle_ms = NO_TIME
-        self._chunk: _Chunk | None = None
+        self._in_hand: StepInHand[PartitionState] = StepInHand()
         self.limits = CountingLimits(plan, partition)
         self.failed = 0
         # Window start -> (offset, clock) to replay it from: its first record, and the clock just before that record.
@@ -138,28 +130,18 @@ class WindowCounter:
 
         None where no window is due. A draw is made once: the same step is given until committed() is called.
         """
-        if self._chunk is None and self.behind:
-            self._chunk = self._next_chunk()
-        return self._chunk.step if self._chunk else None
+        return self._in_hand.step(self._next_releases)
 
     def committed(self, step: Step) -> None:
         """Take the step as done and drop the raw state of the windows that it closed."""
-        if self._chunk is None or step is not self._chunk.step:
-            raise StateError("committed() was called with a step that is not due")
-        self.state, self._chunk = self._chunk.state, None
+        self.state = self._in_hand.committed(step)
         closed = [start for start in self.store.starts() if start < self.state.closed_through_ms]
         if closed:
             self._forget(closed)
 
     def checkpoint(self) -> Step | None:
         """A commit of the position alone, None where it did not move. For use between steps."""
-        if self._chunk is not None:
-            return None
-        moved = self._state_at(self.state.closed_through_ms, self.state.cursor)
-        if moved == self.state:
-            return None
-        self._chunk = _Chunk(Step(commit=(self._commit(moved),)), moved)
-        return self._chunk.step
+        return self._in_hand.step(self._moved_position) if self._in_hand.free else None
 
     def position(self) -> Commit:
         """The position that is committed, to go along with records that move nothing."""
@@ -172,8 +154,14 @@ class WindowCounter:
             del self._origins[start]
         self.keys.retain(self.store.live_keys())
 
-    def _next_chunk(self) -> _Chunk:
-        """Releases from the cursor on, and behind those of each window its close marker, until the chunk is full."""
+    def _moved_position(self) -> Prepared[PartitionState] | None:
+        moved = self._state_at(self.state.closed_through_ms, self.state.cursor)
+        return None if moved == self.state else self._prepared((), moved)
+
+    def _next_releases(self) -> Prepared[PartitionState] | None:
+        """Releases from the cursor on, and behind those of each window its close marker, until the step is full."""
+        if not self.behind:
+            return None
         room = self.plan.limits.max_transaction_bytes
         records: list[Record] = []
         border, cursor = self.state.closed_through_ms, self.state.cursor
@@ -190,8 +178,10 @@ class WindowCounter:
                 records.append(self._publisher.marker(window))
                 room -= len(records[-1].value)
                 border, cursor = window.end_ms, None
-        state = self._state_at(border, cursor)
-        return _Chunk(Step(publish=tuple(records), commit=(self._commit(state),)), state)
+        return self._prepared(tuple(records), self._state_at(border, cursor))
+
+    def _prepared(self, records: tuple[Record, ...], state: PartitionState) -> Prepared[PartitionState]:
+        return Prepared(Step(publish=records, commit=(self._commit(state),)), state)
 
     def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
         """The state in which windows up to a border are closed: replay starts at the oldest window still open.

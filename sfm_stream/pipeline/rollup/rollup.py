@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sfm_stream.errors import StateError
+from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.open_spans import Epoch, EpochHead, Outcome, Span
 from sfm_stream.pipeline.rollup.position import (
@@ -84,7 +85,7 @@ class Rollup:
         self._marks: deque[_Mark] = deque()
         self._position = 0
         self._committed: RollupState | None = None
-        self._pending: tuple[Step, RollupState] | None = None
+        self._in_hand: StepInHand[RollupState] = StepInHand()
         self._queue: _Due | None = None
         self._expire_before_ms: int | None = None
         self.seen = Seen()
@@ -161,29 +162,15 @@ class Rollup:
 
     def step(self) -> Step | None:
         """The next transaction of roll-ups that are due, or None; the same one until committed() is called."""
-        if self._pending is None:
-            if self._queue is None:
-                self._queue = self._due()
-            self._pending = self._next_step(self._queue)
-            if self._pending is None:
-                self._queue = None
-        return self._pending[0] if self._pending else None
+        return self._in_hand.step(self._next_records)
 
     def committed(self, step: Step) -> None:
         """Take the step as done."""
-        if self._pending is None or step is not self._pending[0]:
-            raise StateError("committed() was called with a step that is not due")
-        self._committed, self._pending = self._pending[1], None
+        self._committed = self._in_hand.committed(step)
 
     def checkpoint(self) -> Step | None:
         """A commit of the position alone, None where nothing moved."""
-        if self._pending is not None or self._queue is not None:
-            return None
-        state = self._state()
-        if state == self._committed:
-            return None
-        self._pending = (self._step((), state), state)
-        return self._pending[0]
+        return self._in_hand.step(self._moved_position) if self._in_hand.free and self._queue is None else None
 
     def _day_end_ms(self, end_ms: int) -> int:
         return self._calendar.span("day", end_ms - 1).end_ms
@@ -259,10 +246,17 @@ class Rollup:
                 span.published[key] = revision
                 yield self._record(record), epoch, None
 
-    def _next_step(self, queue: _Due) -> tuple[Step, RollupState] | None:
+    def _moved_position(self) -> Prepared[RollupState] | None:
+        state = self._state()
+        return None if state == self._committed else self._prepared((), state)
+
+    def _next_records(self) -> Prepared[RollupState] | None:
+        """The next records of the queue, which is begun where there is none and dropped once it is empty."""
+        if self._queue is None:
+            self._queue = self._due()
         records: list[Record] = []
         room = self._max_bytes
-        for record, epoch, cursor in queue:
+        for record, epoch, cursor in self._queue:
             records.append(record)
             if cursor is not None:
                 epoch.cursor = cursor
@@ -270,9 +264,9 @@ class Rollup:
             if room <= 0:
                 break
         if not records:
+            self._queue = None
             return None
-        state = self._state()
-        return self._step(tuple(records), state), state
+        return self._prepared(tuple(records), self._state())
 
     def _state(self) -> RollupState:
         """The offset at which replay must begin, what was decided there, and what is published by now."""
@@ -289,8 +283,8 @@ class Rollup:
         )
         return RollupState(self._calendar.zone, offset, epochs)
 
-    def _step(self, records: tuple[Record, ...], state: RollupState) -> Step:
-        return Step(records, (Commit(self._partition, state.offset, encode_rollup_state(state)),))
+    def _prepared(self, records: tuple[Record, ...], state: RollupState) -> Prepared[RollupState]:
+        return Prepared(Step(records, (Commit(self._partition, state.offset, encode_rollup_state(state)),)), state)
 
     def _record(self, record: RollupRecord) -> Record:
         return Record(ROLLUPS, self._partition, record.key, encode(record), record.window.end_ms)

@@ -42,6 +42,7 @@ from sfm_stream.events.extract import EventSchema, PythonExtractor
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import Limits
 from sfm_stream.pipeline.counting.releases import MARKER_KEY, Publisher
+from sfm_stream.pipeline.in_hand import StepInHand
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import NO_TIME, EventColumns, InputEnd, Reason
@@ -378,7 +379,7 @@ class SecondDraw(WindowCounter):
     """Draws again whenever it is asked again, as after a commit that failed."""
 
     def step(self):
-        self._chunk = None
+        self._in_hand = StepInHand()
         return super().step()
 
 
@@ -428,12 +429,14 @@ class CoinsForLitKeysOnly(ChangedPublisher):
 class OneMarkerForAllThatIsDue(WindowCounter):
     """A close marker over every window that one record made due."""
 
-    def _next_chunk(self):
-        chunk = super()._next_chunk()
-        markers = [record for record in chunk.step.publish if record.key == MARKER_KEY]
+    def _next_releases(self):
+        prepared = super()._next_releases()
+        if prepared is None:
+            return None
+        markers = [record for record in prepared.step.publish if record.key == MARKER_KEY]
         wide = replace(decode(markers[-1].value), start_ms=decode(markers[0].value).start_ms)
-        publish = (*releases_of(chunk.step.publish), replace(markers[-1], value=encode(wide)))
-        return replace(chunk, step=replace(chunk.step, publish=publish))
+        publish = (*releases_of(prepared.step.publish), replace(markers[-1], value=encode(wide)))
+        return replace(prepared, step=replace(prepared.step, publish=publish))
 
 
 LONE = ("b", "w", 0, 10)
