@@ -49,7 +49,8 @@ def test_given_and_committed():
     assert hand.committed(step) == "effect"
     assert hand.free
     following = hand.step(due)
-    assert following is not None and following is not step
+    assert following is not None
+    assert following is not step
 
 
 def test_an_effect_may_be_none():
