@@ -28,7 +28,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.composition.kafka import Service, connection, open_ingest, open_publisher, open_rollup
+from sfm_stream.composition.kafka import Service, connection, open_ingest, open_outbox, open_rollup
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.pipeline.counting.counter import WindowCounter
@@ -208,7 +208,7 @@ def copy(bench: Bench) -> None:
     """Outbox to sketch topic, then sketch topic to roll-ups."""
     log = TopicLog(connection(bench.config))
     releases = sum(1 for record in log.read(f"{bench.id}.outbox") if record.key)
-    service = open_publisher(bench.config)
+    service = open_outbox(bench.config)
     used = turn(service, lambda: service.worker.published >= releases)  # type: ignore[union-attr]
     print(f"publisher: {releases / used:,.0f} sketches per CPU second ({releases} sketches)")
     service.close()

@@ -37,13 +37,13 @@ _OPERATOR = click.option(
 @_OPERATOR
 def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | None) -> None:
     """Count the topic of CONFIG and release each window once. Start as many as there is work for."""
-    from sfm_stream.composition.kafka import open_ingest, open_publisher
+    from sfm_stream.composition.kafka import open_ingest, open_outbox
 
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
         services = [open_ingest(loaded, first_start)]
         if not no_publish:
-            services.append(open_publisher(loaded))
+            services.append(open_outbox(loaded))
         _serve(services, stopping, monitor)
 
 
@@ -52,11 +52,11 @@ def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | No
 @_OPERATOR
 def publish(config: Path, operator: str | None) -> None:
     """Copy committed releases of CONFIG's pipeline from its outbox to its public sketch topic."""
-    from sfm_stream.composition.kafka import open_publisher
+    from sfm_stream.composition.kafka import open_outbox
 
     loaded = _load(config)
     with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
-        _serve([open_publisher(loaded)], stopping, monitor)
+        _serve([open_outbox(loaded)], stopping, monitor)
 
 
 @click.command()

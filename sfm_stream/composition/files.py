@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sfm_stream.clock import now_ms
+from sfm_stream.composition.epochs import epoch_end_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.position import decode_state, drawn_through_ms
@@ -17,7 +18,7 @@ from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
 from sfm_stream.types import PartitionState
 from sfm_stream.units import SKETCHES
-from sfm_stream.workers.ingest import IngestWorker, require_epoch_start
+from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.rollup import RollupWorker
 
 
@@ -49,7 +50,7 @@ def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> 
     latest = config.event.latest or now_ms() + config.window.max_future_skew
     states = _epochs(config, log)
     require_nothing_lost(config, log, states)
-    end_ms = require_epoch_start(config, {n: state for n, state in states.items() if n != config.pipeline.epoch})
+    end_ms = epoch_end_ms(config, {n: state for n, state in states.items() if n != config.pipeline.epoch})
     ingest = IngestWorker(
         config,
         EmbeddedTransport(lines, log, _ingest_worker(config, config.pipeline.epoch)),

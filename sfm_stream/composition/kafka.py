@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sfm_stream.clock import monotonic_s, now_ms
+from sfm_stream.composition.epochs import epoch_end_ms
 from sfm_stream.composition.kafka_first_start import Names, first_start, names_of, other_epochs
 from sfm_stream.composition.kafka_topics import prepare, watched
 from sfm_stream.composition.sample import Sample, sample
@@ -34,10 +35,10 @@ from sfm_stream.transport.kafka.transport import KafkaTransport
 from sfm_stream.types import RecordBatch
 from sfm_stream.units import DEAD_LETTERS, ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import RollupRecord
-from sfm_stream.workers.ingest import IngestWorker, require_epoch_start
-from sfm_stream.workers.metered import MeteredTransport
-from sfm_stream.workers.outbox import PublishWorker
-from sfm_stream.workers.repartition import TARGET, Repartition
+from sfm_stream.workers.ingest import IngestWorker
+from sfm_stream.workers.observed_transport import ObservedTransport
+from sfm_stream.workers.outbox import OutboxWorker
+from sfm_stream.workers.repartition import TARGET, RepartitionWorker
 from sfm_stream.workers.rollup import RollupWorker
 
 _log = logging.getLogger(__name__)
@@ -51,10 +52,10 @@ class Service:
     """A worker with its transport, as `serve` runs it. link: gives a meaning to whatever the client raises in it."""
 
     name: str
-    worker: IngestWorker | PublishWorker | RollupWorker | Repartition
+    worker: IngestWorker | OutboxWorker | RollupWorker | RepartitionWorker
     transport: KafkaTransport
     log: TopicLog
-    meter: MeteredTransport
+    observed: ObservedTransport
     watch: TopicWatch
     link: Connection
 
@@ -175,23 +176,21 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
     timestamps = config.kafka.timestamps
     route = Route(names.source, group, worker, names.ledger, topics, kept[names.source], timestamps)
     transport = KafkaTransport(link, route, log)
-    meter = MeteredTransport(transport, "ingest")
+    observed = ObservedTransport(transport, "ingest")
     ingest = IngestWorker(
         config,
-        meter,
+        observed,
         source,
         first_latest_ms=None,
-        epoch_end=lambda partition: require_epoch_start(
-            config, other_epochs(transport.entries(partition), names.epoch)
-        ),
+        epoch_end=lambda partition: epoch_end_ms(config, other_epochs(transport.entries(partition), names.epoch)),
         coins=coins,
         placement=_placement(config, lambda: transport.partitions),
         dead_letters=config.kafka.dead_letters,
     )
-    return Service("ingest", ingest, transport, log, meter, watched(config, link, kept), link)
+    return Service("ingest", ingest, transport, log, observed, watched(config, link, kept), link)
 
 
-def open_publisher(config: Config) -> Service:
+def open_outbox(config: Config) -> Service:
     """The publisher: outbox to sketch topic."""
     names, link = names_of(config), connection(config)
     kept = prepare(config, link, create=False)
@@ -202,9 +201,9 @@ def open_publisher(config: Config) -> Service:
     slot_ms, window = config.kafka.release_slot, config.window
     hold_ms = window.grace_ms + window.clock_margin + slot_ms if slot_ms else None
     limit = config.limits.max_transaction_bytes
-    meter = MeteredTransport(transport, "publish")
-    worker = PublishWorker(names.pipeline, meter, limit, hold_ms)
-    return Service("publish", worker, transport, log, meter, watched(config, link, kept), link)
+    observed = ObservedTransport(transport, "publish")
+    worker = OutboxWorker(names.pipeline, observed, limit, hold_ms)
+    return Service("publish", worker, transport, log, observed, watched(config, link, kept), link)
 
 
 def open_repartition(config: Config, source: str, partitions: int) -> Service:
@@ -226,10 +225,10 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
     log = TopicLog(link)
     route = Route(source, own, "repartition", own, {TARGET: kafka.topic}, kept[source])
     transport = KafkaTransport(link, route, log)
-    meter = MeteredTransport(transport, "repartition")
-    worker = Repartition(config, meter, kept[kafka.topic].facts.partitions)
+    observed = ObservedTransport(transport, "repartition")
+    worker = RepartitionWorker(config, observed, kept[kafka.topic].facts.partitions)
     watch = TopicWatch(lambda: changes(kept.values(), facts(link, kept)))
-    return Service("repartition", worker, transport, log, meter, watch, link)
+    return Service("repartition", worker, transport, log, observed, watch, link)
 
 
 def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None = None) -> Service:
@@ -241,10 +240,10 @@ def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None 
     route = Route(names.sketches, names.rollup_group, "rollup", names.ledger, topics, kept[names.sketches])
     transport = KafkaTransport(link, route, log)
     limit = config.limits.max_transaction_bytes
-    meter = MeteredTransport(transport, "rollup")
-    worker = RollupWorker(names.pipeline, config.calendar, meter, log, limit, observer)
+    observed = ObservedTransport(transport, "rollup")
+    worker = RollupWorker(names.pipeline, config.calendar, observed, log, limit, observer)
     watch = watched(config, link, kept)
-    return RollupService("rollup", worker, transport, log, meter, watch, link, config.rollup.deadline)
+    return RollupService("rollup", worker, transport, log, observed, watch, link, config.rollup.deadline)
 
 
-__all__ = ["Names", "Service", "connection", "open_ingest", "open_publisher", "open_rollup", "topic_log"]
+__all__ = ["Names", "Service", "connection", "open_ingest", "open_outbox", "open_rollup", "topic_log"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from threading import Event
 
 from sfm_stream.clock import monotonic_s, now_ms
+from sfm_stream.composition.epochs import epoch_end_ms
 from sfm_stream.composition.kafka_first_offsets import first_offsets
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
@@ -25,7 +26,6 @@ from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_va
 from sfm_stream.transport.kafka.transport import FIRST
 from sfm_stream.types import Commit, PartitionState, Record
 from sfm_stream.wire.codec import CloseMarker, decode
-from sfm_stream.workers.ingest import require_epoch_start
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S = 60.0
@@ -137,7 +137,7 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
             raise
         others = [other_epochs(entries, names.epoch) for entries in known.values()]
         for states in others:
-            require_epoch_start(config, states)
+            epoch_end_ms(config, states)
         offsets = first_offsets(config, log, names.source, partitions, start_ms, follows=any(others))
         plan = config.plan(len(partitions), start_ms)
         records = []

@@ -12,7 +12,7 @@ from types import FrameType
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.composition.files import Embedded
 from sfm_stream.workers.ingest_report import IngestReport
-from sfm_stream.workers.perform import CHECKPOINT_S
+from sfm_stream.workers.partition_worker import CHECKPOINT_S
 
 
 @dataclass(frozen=True, slots=True)

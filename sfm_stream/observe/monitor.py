@@ -19,7 +19,7 @@ from sfm_stream.observe.metrics import OperatorMetrics, PublicMetrics, Sample
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.types import NO_TIME
 from sfm_stream.workers.ingest import IngestWorker
-from sfm_stream.workers.metered import MeteredTransport
+from sfm_stream.workers.observed_transport import ObservedTransport
 from sfm_stream.workers.rollup import RollupWorker
 
 _log = getLogger(__name__)
@@ -49,7 +49,7 @@ class Watched(Protocol):
     @property
     def transport(self) -> _Cluster: ...
     @property
-    def meter(self) -> MeteredTransport: ...
+    def observed(self) -> ObservedTransport: ...
     @property
     def joined(self) -> bool: ...
 
@@ -113,14 +113,14 @@ class Monitor:
 
     def _look(self, watch: _Watch) -> None:
         worker = watch.service.worker
-        samples = [*_worker_samples(watch), *_place_samples(watch)]
+        samples = [*_worker_samples(watch), *_progress_samples(watch)]
         if isinstance(worker, IngestWorker):
             samples += _ingest_samples(worker, self._topic)
         elif isinstance(worker, RollupWorker):
             samples.append((metrics.DUPLICATES, (), sum(seen.duplicate for seen in worker.seen)))
             samples.append((metrics.CONFLICTS, (), sum(seen.conflict for seen in worker.seen)))
             if self.public is not None:
-                self.public.keep(watch.service.meter.places)
+                self.public.keep(watch.service.observed.progress)
         self.operator.replace(watch.service.name, samples)
 
 
@@ -150,12 +150,12 @@ def monitoring(config: Config, operator: str | None, *, public: bool = False) ->
 
 def _ask(watch: _Watch) -> None:
     """How far each partition is behind its end of now. A cluster that does not answer leaves it unknown."""
-    asked_ms, transport, places = now_ms(), watch.service.transport, watch.service.meter.places
+    asked_ms, transport, progress = now_ms(), watch.service.transport, watch.service.observed.progress
     try:
         ends = transport.ends()
         # Nothing was appended since the last time, and all that was there then has been read, perhaps up to a control
         # record, which no position shows.
-        read_ms = {partition: place.read_ms for partition, place in places.items()}
+        read_ms = {partition: of.read_ms for partition, of in progress.items()}
         done = {p for p, end in ends.items() if watch.ends.get(p) == end and read_ms.get(p, NO_TIME) >= watch.asked_ms}
         watch.lags = {p: 0 if p in done else max(0, end - transport.position(p)) for p, end in ends.items()}
         watch.ends, watch.asked_ms = ends, asked_ms
@@ -164,22 +164,22 @@ def _ask(watch: _Watch) -> None:
 
 
 def _worker_samples(watch: _Watch) -> Iterator[Sample]:
-    name, meter = watch.service.name, watch.service.meter
+    name, observed = watch.service.name, watch.service.observed
     yield metrics.TURNS, (name,), watch.turns
     yield metrics.LAST_TURN, (name,), now_ms() / 1000
-    yield metrics.ASSIGNED, (name,), len(meter.places)
-    yield metrics.BATCHES, (name,), meter.batches
-    yield metrics.PUBLISHED, (name,), meter.published
+    yield metrics.ASSIGNED, (name,), len(observed.progress)
+    yield metrics.BATCHES, (name,), observed.batches
+    yield metrics.PUBLISHED, (name,), observed.published
     yield metrics.RESTORED, (name,), watch.service.transport.restored
-    for outcome, count in meter.outcomes.items():
+    for outcome, count in observed.outcomes.items():
         yield metrics.TRANSACTIONS, (name, outcome), count
 
 
-def _place_samples(watch: _Watch) -> Iterator[Sample]:
-    for partition, place in watch.service.meter.places.items():
+def _progress_samples(watch: _Watch) -> Iterator[Sample]:
+    for partition, progress in watch.service.observed.progress.items():
         labels = (watch.service.name, str(partition))
-        if place.position is not None and place.committed is not None:
-            yield metrics.HELD_RECORDS, labels, max(0, place.position - place.committed)
+        if progress.position is not None and progress.committed is not None:
+            yield metrics.HELD_RECORDS, labels, max(0, progress.position - progress.committed)
         if partition in watch.lags:
             yield metrics.LAG, labels, watch.lags[partition]
 

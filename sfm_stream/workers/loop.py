@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sfm_stream.clock import monotonic_s
 from sfm_stream.errors import BrokerAway, SfmStreamError
-from sfm_stream.workers.perform import CHECKPOINT_S
+from sfm_stream.workers.partition_worker import CHECKPOINT_S
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.1

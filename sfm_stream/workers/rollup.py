@@ -1,25 +1,26 @@
-"""The roll-up worker: committed releases in, hour and day records out."""
+"""The roll-up worker: reads committed releases, publishes hour and day records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.rollup import Rollup, Seen
 from sfm_stream.transport.contract import TopicReader, Transport
-from sfm_stream.types import Assigned, InputEnd, RecordBatch, Revoked, Step
+from sfm_stream.types import Assigned, InputEnd, RecordBatch, Step
 from sfm_stream.units import ROLLUPS
 from sfm_stream.wire.codec import RollupRecord, decode_rollup
-from sfm_stream.workers.perform import drain, perform
+from sfm_stream.workers.partition_worker import PartitionWorker
+from sfm_stream.workers.steps import perform_checkpoint, perform_due
 
 _PATIENCE_S = 5.0
 
 
-class RollupWorker:
-    """Rolls up one pipeline. history: reads what was published before, to rebuild open days.
+class RollupWorker(PartitionWorker[Rollup]):
+    """Rolls up one pipeline. history: reads the roll-ups that were published before, to rebuild open days.
 
-    observer: called with each record once it is published.
+    observer: called with each record once it is published. published: records published by this process.
     """
 
     def __init__(
@@ -31,11 +32,11 @@ class RollupWorker:
         max_bytes: int,
         observer: Callable[[RollupRecord], None] | None = None,
     ) -> None:
-        self._pipeline, self._calendar, self._transport = pipeline, calendar, transport
+        super().__init__(transport)
+        self._pipeline, self._calendar = pipeline, calendar
         self._history, self._max_bytes = history, max_bytes
         self._observer = observer
-        self._partitions: dict[int, Rollup] = {}
-        self._gone: list[Seen] = []
+        self._seen_of_lost: list[Seen] = []
         self.published = 0
 
     def catch_up(self, stopping: Callable[[], bool], expire_before_ms: int | None = None) -> None:
@@ -43,7 +44,7 @@ class RollupWorker:
 
         expire_before_ms: at the end, spans that end at or before this time are published even if not final.
         """
-        while not stopping() and self.tick(stopping):
+        while not stopping() and (self.tick(stopping) or self._waits()):
             pass
         if expire_before_ms is not None:
             self.expire(expire_before_ms, stopping)
@@ -51,72 +52,62 @@ class RollupWorker:
                 self.tick(stopping)
         self.checkpoint()
 
-    def tick(self, stopping: Callable[[], bool]) -> bool:
-        """One turn: poll, merge, publish what became final. Returns whether anything came or waits for another try."""
-        came = False
-        for event in self._transport.poll():
-            if isinstance(event, Assigned):
-                self._assign(event)
-                came = True
-            elif isinstance(event, Revoked):
-                self._revoke(event.partition)
-            elif not isinstance(event, InputEnd):
-                self._merge(self._partitions[event.partition], event, stopping)
-                came = True
-            elif event.next_offset is not None:
-                self._partitions[event.partition].passed(event.next_offset)
-        for rollup in self._partitions.values():
-            self._drain(rollup, stopping)
-        return came or self._waits()
-
     def expire(self, before_ms: int, stopping: Callable[[], bool]) -> None:
         """Publish spans that end at or before this time as they stand."""
-        for rollup in self._partitions.values():
+        for rollup in self.partitions.values():
             if not stopping():
                 rollup.expire(before_ms)
-                self._drain(rollup, stopping)
+                self._publish_due(rollup, stopping)
 
     def checkpoint(self) -> None:
-        """Commit how far reading may begin, where it moved."""
-        for rollup in self._partitions.values():
-            if (step := rollup.checkpoint()) is not None:
-                perform(self._transport, rollup, step)
+        """Commit how far a restart may begin to read, where that moved. Nothing is published."""
+        for rollup in self.partitions.values():
+            perform_checkpoint(self._transport, rollup)
 
     @property
     def seen(self) -> Iterable[Seen]:
-        """Of every partition that was ever assigned: what a lost one had seen stays counted."""
-        return [*self._gone, *(rollup.seen for rollup in self._partitions.values())]
+        """What was seen in every partition that was ever assigned, lost ones too."""
+        return [*self._seen_of_lost, *(rollup.seen for rollup in self.partitions.values())]
 
-    def _assign(self, event: Assigned) -> None:
+    def _begin(self, event: Assigned) -> Rollup:
         rollup = Rollup(self._pipeline, event.partition, self._calendar, self._max_bytes)
-        self._partitions[event.partition] = rollup
-        self._transport.seek(event.partition, rollup.restore(event.committed, self._past(rollup, event.partition)))
+        self._transport.seek(event.partition, rollup.restore(event.committed, self._published_before(rollup, event)))
+        return rollup
 
-    def _past(self, rollup: Rollup, partition: int) -> Iterator[bytes]:
-        """Published roll-ups that restoring needs; what those are is known once it has begun.
+    def _published_before(self, rollup: Rollup, event: Assigned) -> Iterator[bytes]:
+        """The published roll-ups that `rollup` needs to restore; it knows which ones once restoring has begun.
 
-        All that was committed: the last transaction may be decided in the log of positions and not yet in this one.
+        Reads all that was committed, and waits for what is undecided: a transaction may be decided in the log of
+        positions already, and not yet in the log of roll-ups.
         """
         since_ms = rollup.recalls_since_ms
-        for record in self._history.read(ROLLUPS, partition, since_ms=since_ms, patience_s=_PATIENCE_S):
+        for record in self._history.read(ROLLUPS, event.partition, since_ms=since_ms, patience_s=_PATIENCE_S):
             if rollup.recalls(record.timestamp_ms):
                 yield record.value
 
-    def _revoke(self, partition: int) -> None:
-        rollup = self._partitions.pop(partition, None)
-        if rollup is not None:
-            self._gone.append(rollup.seen)
+    def _read(self, rollup: Rollup, batches: Sequence[RecordBatch], stopping: Callable[[], bool]) -> None:
+        """Merge what came. What becomes final with a batch is published before the next one is merged."""
+        for batch in batches:
+            for offset, payload in zip(batch.offsets().tolist(), batch.values(), strict=True):
+                if payload is None:
+                    raise StateError(f"sketch topic, partition {batch.partition}, offset {offset}: an empty record")
+                rollup.add(offset, payload)
+            if not rollup.failed:
+                self._publish_due(rollup, stopping)
 
-    def _merge(self, rollup: Rollup, batch: RecordBatch, stopping: Callable[[], bool]) -> None:
-        for offset, payload in zip(batch.offsets().tolist(), batch.values(), strict=True):
-            if payload is None:
-                raise StateError(f"sketch topic, partition {batch.partition}, offset {offset}: an empty record")
-            rollup.add(offset, payload)
-        if not rollup.failed:
-            self._drain(rollup, stopping)
+    def _end(self, rollup: Rollup, end: InputEnd) -> None:
+        if end.next_offset is not None:
+            rollup.passed(end.next_offset)
 
-    def _drain(self, rollup: Rollup, stopping: Callable[[], bool]) -> None:
-        self.published += drain(self._transport, rollup, stopping, done=self._show)
+    def _revoked(self, rollup: Rollup) -> None:
+        self._seen_of_lost.append(rollup.seen)
+
+    def _commit_due(self, stopping: Callable[[], bool]) -> None:
+        for rollup in self.partitions.values():
+            self._publish_due(rollup, stopping)
+
+    def _publish_due(self, rollup: Rollup, stopping: Callable[[], bool]) -> None:
+        self.published += perform_due(self._transport, rollup, stopping, done=self._show)
 
     def _show(self, step: Step) -> None:
         if self._observer is not None:
@@ -124,4 +115,5 @@ class RollupWorker:
                 self._observer(decode_rollup(record.value))
 
     def _waits(self) -> bool:
-        return any(rollup.failed for rollup in self._partitions.values())
+        """Whether a step was not committed and waits for another try."""
+        return any(rollup.failed for rollup in self.partitions.values())

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from kafka import KafkaProducer
 
-from sfm_stream.composition.kafka import open_ingest, open_publisher, open_rollup
+from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
 from sfm_stream.composition.kafka_first_start import names_of
 from sfm_stream.composition.run_to_end import Stop
 from sfm_stream.config.config import load_config
@@ -154,7 +154,7 @@ def main() -> None:
                 services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
                 services[-1].transport._route.topics[SKETCHES] = names_of(config).sketches
             if "publish" in roles:
-                services.append(open_publisher(config))
+                services.append(open_outbox(config))
             if "rollup" in roles:
                 services.append(open_rollup(config))
         serve(services, stopping)

@@ -82,7 +82,7 @@ def test_a_deleted_topic_ends_every_worker_and_stays_deleted(eager, admin, tmp_p
 
 
 def busy(ingest: Serving) -> bool:
-    return ingest.services[0].meter.published > 0
+    return ingest.services[0].observed.published > 0
 
 
 def published(run: Run, admin: KafkaAdminClient) -> bool:

@@ -154,7 +154,7 @@ def padded(event: Event) -> bytes:
 def test_a_partition_that_stands_is_waited_for_in_order_within_the_bound(kafka, tmp_path, monkeypatch):
     """An open transaction holds one of three partitions up; the others are not read on, and nothing overtakes it."""
     bound = 1 << 20
-    monkeypatch.setattr("sfm_stream.workers.repartition._HELD_BYTES", bound)
+    monkeypatch.setattr("sfm_stream.workers.repartition._PAUSE_BYTES", bound)
     raw = make_topic(kafka, topic_name("raw"), 3)
     run = Run(kafka, tmp_path)
     copied = topic_name("copied")
@@ -181,7 +181,7 @@ def test_a_partition_that_stands_is_waited_for_in_order_within_the_bound(kafka, 
         def tick() -> int:
             nonlocal most
             service.tick(lambda: False)
-            most = max(most, sum(source.held for source in service.worker._sources.values()))
+            most = max(most, sum(source.size_bytes for source in service.worker.partitions.values()))
             return service.worker.moved
 
         try:

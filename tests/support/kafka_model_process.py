@@ -152,7 +152,7 @@ class Process:
         if self.role == "ingest":
             service = composition.open_ingest(world.config, True, world.coins)
         else:
-            service = composition.open_publisher(world.config)
+            service = composition.open_outbox(world.config)
         try:
             while not self.leaving:
                 try:

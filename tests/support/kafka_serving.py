@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from support.kafka_runs import wait_until
 from support.patience import PATIENCE_S
 
-from sfm_stream.composition.kafka import Service, open_ingest, open_publisher, open_rollup
+from sfm_stream.composition.kafka import Service, open_ingest, open_outbox, open_rollup
 from sfm_stream.config.config import load_config
 from sfm_stream.workers.loop import serve
 
@@ -43,7 +43,7 @@ class Serving:
     def await_joined(self) -> None:
         """Every worker is a member of its group and has partitions."""
         wait_until(
-            lambda: all(s.joined and s.meter.places for s in self.services) or self.error is not None, PATIENCE_S
+            lambda: all(s.joined and s.observed.progress for s in self.services) or self.error is not None, PATIENCE_S
         )
         assert self.error is None, self.error
 
@@ -65,7 +65,7 @@ def serving(config: Path, *roles: str, first: bool = False) -> Iterator[Serving]
     loaded = load_config(config)
     make: dict[str, Callable[[], Service]] = {
         "ingest": lambda: open_ingest(loaded, first, NoCoins()),
-        "publish": lambda: open_publisher(loaded),
+        "publish": lambda: open_outbox(loaded),
         "rollup": lambda: open_rollup(loaded),
     }
     run = Serving([make[role]() for role in roles])

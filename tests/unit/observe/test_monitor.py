@@ -21,8 +21,8 @@ from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.types import Assigned, Commit, InputEnd, Record, Revoked, Step
 from sfm_stream.units import FOREVER_MS, SKETCHES
 from sfm_stream.workers.ingest import IngestWorker
-from sfm_stream.workers.metered import MeteredTransport
-from sfm_stream.workers.outbox import PublishWorker
+from sfm_stream.workers.observed_transport import ObservedTransport
+from sfm_stream.workers.outbox import OutboxWorker
 from sfm_stream.workers.rollup import RollupWorker
 
 TOPIC, MINUTE_MS = "views-in", 60_000
@@ -98,8 +98,8 @@ class Watched:
 
     def __init__(self, cluster, build):
         self.name, self.transport = cluster.name, cluster
-        self.meter = MeteredTransport(cluster, cluster.name)
-        self.worker = build(self.meter)
+        self.observed = ObservedTransport(cluster, cluster.name)
+        self.worker = build(self.observed)
 
     @property
     def joined(self):
@@ -136,8 +136,8 @@ def ingest(tmp_path):
     config = parsed(tmp_path)
     return Watched(
         Cluster(),
-        lambda meter: IngestWorker(
-            config, meter, TOPIC, START_MS + HOUR_MS, epoch_end=lambda partition: FOREVER_MS, coins=NoFlips()
+        lambda observed: IngestWorker(
+            config, observed, TOPIC, START_MS + HOUR_MS, epoch_end=lambda partition: FOREVER_MS, coins=NoFlips()
         ),
     )
 
@@ -344,7 +344,7 @@ def test_live_is_a_matter_of_turns(ingest, clock):
     assert monitor.live() == ["ingest: no turn for 301 s"]
     ingest.turn(monitor)
     assert monitor.live() == []
-    publish = Watched(Cluster("publish"), lambda meter: PublishWorker(PIPELINE, meter, 1 << 20))
+    publish = Watched(Cluster("publish"), lambda observed: OutboxWorker(PIPELINE, observed, 1 << 20))
     both = monitor_of(ingest, publish)
     clock.on(301)
     ingest.turn(both)
@@ -379,7 +379,9 @@ class NoHistory:
 def rollup_with(public):
     days = calendar("UTC", QUARTER_MS, 0)
     observer = public.published if public else None
-    return Watched(Cluster("rollup"), lambda meter: RollupWorker(PIPELINE, days, meter, NoHistory(), 8 << 20, observer))
+    return Watched(
+        Cluster("rollup"), lambda observed: RollupWorker(PIPELINE, days, observed, NoHistory(), 8 << 20, observer)
+    )
 
 
 def hour_of(number, *keys):
@@ -430,23 +432,23 @@ def test_no_key_or_item_is_in_an_operator_metric_or_a_line_of_the_log(ingest, cl
     assert "u17" not in said
 
 
-def test_a_meter_is_a_transport_and_changes_nothing():
+def test_an_observed_transport_is_a_transport_and_changes_nothing():
     cluster = Cluster()
-    meter = MeteredTransport(cluster, "w")
+    observed = ObservedTransport(cluster, "w")
     batch = events(5, 1, 2)
     cluster.turns = [[Assigned(0, Commit(0, 5, b"")), batch, InputEnd(0, False, 7)]]
-    assert meter.poll()[1] is batch
-    assert meter.partitions == 2
-    place = meter.places[0]
-    assert (place.committed, place.position, place.read_ms) == (5, 7, 7)
+    assert observed.poll()[1] is batch
+    assert observed.partitions == 2
+    progress = observed.progress[0]
+    assert (progress.committed, progress.position, progress.read_ms) == (5, 7, 7)
     step = Step((Record(SKETCHES, 0, MARKER_KEY, b"", 0),), (Commit(0, 6, b""),))
-    assert meter.commit(step)
-    assert (cluster.committed, meter.published, place.committed) == ([step], 1, 6)
+    assert observed.commit(step)
+    assert (cluster.committed, observed.published, progress.committed) == ([step], 1, 6)
     cluster.answers = [False]
-    assert not meter.commit(Step(commit=(Commit(0, 7, b""),)))
-    assert place.committed == 6
-    meter.seek(0, 1)
-    assert (cluster.positions[0], place.position, place.committed) == (1, 1, 6)
+    assert not observed.commit(Step(commit=(Commit(0, 7, b""),)))
+    assert progress.committed == 6
+    observed.seek(0, 1)
+    assert (cluster.positions[0], progress.position, progress.committed) == (1, 1, 6)
 
 
 def test_listeners_follow_the_settings(tmp_path):

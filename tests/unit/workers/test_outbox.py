@@ -10,9 +10,9 @@ from sfm_stream.transport.files.transport import EmbeddedTransport, StoredBatch,
 from sfm_stream.types import Assigned, Commit, Record, Revoked, Step
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode
-from sfm_stream.workers import outbox as publisher
-from sfm_stream.workers.outbox import PublishWorker
-from sfm_stream.workers.perform import TRIES
+from sfm_stream.workers import outbox as outbox_worker
+from sfm_stream.workers.outbox import OutboxWorker
+from sfm_stream.workers.steps import TRIES
 
 T0 = at("2026-01-01")
 OUTBOX, PARTITIONS = "outbox", 2
@@ -34,7 +34,7 @@ def clock(monkeypatch):
     class Clock:
         ms = T0
 
-    monkeypatch.setattr(publisher, "now_ms", lambda: Clock.ms)
+    monkeypatch.setattr(outbox_worker, "now_ms", lambda: Clock.ms)
     return Clock
 
 
@@ -81,7 +81,7 @@ class Failing(EmbeddedTransport):
 
 def worker_on(log, limit=8 << 20, hold_ms=None, batch=256):
     transport = Failing(TopicInput(log, OUTBOX, PARTITIONS, batch), log)
-    worker = PublishWorker(PIPELINE, transport, limit, hold_ms)
+    worker = OutboxWorker(PIPELINE, transport, limit, hold_ms)
     worker.tick()  # the partitions are assigned
     assert sorted(worker.partitions) == list(range(PARTITIONS))
     return worker, transport

@@ -16,7 +16,7 @@ from unit.events.test_hostile_neighbours import value as event_value
 from sfm_stream.config.config import load_config
 from sfm_stream.types import Assigned, InputEnd, Revoked
 from sfm_stream.workers import repartition
-from sfm_stream.workers.repartition import Repartition
+from sfm_stream.workers.repartition import RepartitionWorker
 
 
 class Log:
@@ -64,7 +64,7 @@ def config(tmp_path):
 @pytest.fixture
 def copy(config):
     log = Log()
-    return log, Repartition(config, log, 3)
+    return log, RepartitionWorker(config, log, 3)
 
 
 def turn(copy, *events):
@@ -116,8 +116,8 @@ def in_batches(partition: int, stamps: list[int], size: int) -> list[MemoryBatch
     return [batch(partition, at, stamps[at : at + size]) for at in range(0, len(stamps), size)]
 
 
-def in_hand(worker: Repartition) -> int:
-    return sum(source.held for source in worker._sources.values())
+def in_hand(worker: RepartitionWorker) -> int:
+    return sum(source.size_bytes for source in worker.partitions.values())
 
 
 BATCH_BYTES = 20 * 600
@@ -125,12 +125,12 @@ BATCH_BYTES = 20 * 600
 
 
 def test_with_much_in_hand_the_order_is_kept_and_only_what_is_waited_for_is_read(config, monkeypatch):
-    monkeypatch.setattr(repartition, "_HELD_BYTES", 3 * BATCH_BYTES)
+    monkeypatch.setattr(repartition, "_PAUSE_BYTES", 3 * BATCH_BYTES)
     stamps = list(range(3000))
     of = {0: stamps[::3], 1: stamps[1::3], 2: stamps[2::3]}
     log = Sources({partition: in_batches(partition, mine, 20) for partition, mine in of.items()})
     log.silent = {2}
-    worker = Repartition(config, log, 3)
+    worker = RepartitionWorker(config, log, 3)
     for _ in range(50):
         worker.tick(lambda: False)
         assert in_hand(worker) <= 5 * BATCH_BYTES, "the bound, and a batch of each"
@@ -147,9 +147,9 @@ def test_with_much_in_hand_the_order_is_kept_and_only_what_is_waited_for_is_read
 
 def test_partitions_of_unequal_pace_are_copied_in_order_within_the_bound(config, monkeypatch):
     """One lies in the past of the other: it comes first, and the other waits in the log, not in memory."""
-    monkeypatch.setattr(repartition, "_HELD_BYTES", 2 * BATCH_BYTES)
+    monkeypatch.setattr(repartition, "_PAUSE_BYTES", 2 * BATCH_BYTES)
     log = Sources({0: in_batches(0, list(range(1000, 2000)), 20), 1: in_batches(1, list(range(1000)), 20)})
-    worker = Repartition(config, log, 3)
+    worker = RepartitionWorker(config, log, 3)
     most = 0
     while any(log.batches.values()) or in_hand(worker):
         worker.tick(lambda: False)
@@ -159,10 +159,10 @@ def test_partitions_of_unequal_pace_are_copied_in_order_within_the_bound(config,
 
 
 def test_a_partition_that_comes_back_is_read_and_held_anew(config, monkeypatch):
-    monkeypatch.setattr(repartition, "_HELD_BYTES", BATCH_BYTES // 2)
+    monkeypatch.setattr(repartition, "_PAUSE_BYTES", BATCH_BYTES // 2)
     log = Sources({0: in_batches(0, list(range(200)), 20), 1: in_batches(1, list(range(200, 300)), 20)})
     log.silent = {1}
-    worker = Repartition(config, log, 3)
+    worker = RepartitionWorker(config, log, 3)
     worker.tick(lambda: False)
     assert log.held == {0}
     log.events, log.held = [Revoked(0), Assigned(0, None)], set()  # the transport forgets with the assignment
@@ -178,15 +178,15 @@ def test_a_partition_that_comes_back_is_read_and_held_anew(config, monkeypatch):
 def test_the_log_says_what_is_waited_for_once_in_a_while(config, monkeypatch, caplog):
     log = Sources({0: in_batches(0, [1, 2, 3], 20), 1: []})
     log.silent = {1}
-    worker = Repartition(config, log, 3)
+    worker = RepartitionWorker(config, log, 3)
     worker.tick(lambda: False)
     assert not caplog.records
-    monkeypatch.setattr(worker, "_say_at", 0.0)
+    monkeypatch.setattr(worker, "_warn_at", 0.0)
     for _ in range(5):
         worker.tick(lambda: False)
     [said] = caplog.messages
     assert "partitions [1] have neither shown a record nor their end" in said
-    monkeypatch.setattr(worker, "_say_at", 0.0)
+    monkeypatch.setattr(worker, "_warn_at", 0.0)
     log.silent = set()
     worker.tick(lambda: False)
     assert len(log.records) == 3
@@ -205,7 +205,7 @@ class OldKeys(MemoryBatch):
 
 def placed(config, record: bytes | None, first: int = 0):
     log = Log()
-    worker = Repartition(config, log, 5)
+    worker = RepartitionWorker(config, log, 5)
     log.events = [Assigned(0, None), OldKeys([record], [7], first), InputEnd(0, False)]
     worker.tick(lambda: False)
     [copied] = log.records

@@ -1,4 +1,4 @@
-"""A transport that counts what goes through another one, for the operator's eyes: no content, no key."""
+"""A transport that notes what goes through another one, for the operator's metrics: numbers, no content, no key."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Place:
-    """Where a worker stands in one assigned partition: None as long as nothing says so.
+class Progress:
+    """How far a worker is in one assigned partition; None where nothing says so yet.
 
     committed: the offset from which a restart would read. position: the offset after what was read last. read_ms:
     everything that was in the partition at this time has been read.
@@ -26,12 +26,16 @@ class Place:
     read_ms: int = NO_TIME
 
 
-class MeteredTransport:
-    """A Transport over another one. outcomes: of transactions; "unknown" where the transport raised."""
+class ObservedTransport:
+    """A Transport over another one.
+
+    progress: of each assigned partition. outcomes: number of transactions by outcome, "unknown" where the transport
+    raised. batches: number of batches read. published: number of records committed.
+    """
 
     def __init__(self, transport: Transport, worker: str) -> None:
         self._transport, self._worker = transport, worker
-        self.places: dict[int, Place] = {}
+        self.progress: dict[int, Progress] = {}
         self.outcomes: Counter[str] = Counter(committed=0, not_committed=0, unknown=0)
         self.batches = 0
         self.published = 0
@@ -41,23 +45,23 @@ class MeteredTransport:
         return self._transport.partitions
 
     def poll(self) -> Sequence[InputEvent]:
-        """As the other one."""
+        """As the transport below."""
         events = self._transport.poll()
         for event in events:
             self._note(event)
         return events
 
     def seek(self, partition: int, offset: int) -> None:
-        """As the other one."""
+        """As the transport below."""
         self._transport.seek(partition, offset)
         self._read(partition, offset, offset)
 
     def hold(self, partitions: Set[int]) -> None:
-        """As the other one."""
+        """As the transport below."""
         self._transport.hold(partitions)
 
     def commit(self, step: Step) -> bool:
-        """As the other one."""
+        """As the transport below."""
         outcome = "unknown"
         try:
             done = self._transport.commit(step)
@@ -67,8 +71,8 @@ class MeteredTransport:
         if done:
             self.published += len(step.publish)
             for commit in step.commit:
-                if commit.partition in self.places:
-                    self.places[commit.partition].committed = commit.offset
+                if commit.partition in self.progress:
+                    self.progress[commit.partition].committed = commit.offset
         return done
 
     def close(self) -> None:
@@ -76,23 +80,23 @@ class MeteredTransport:
 
     def _note(self, event: InputEvent) -> None:
         if isinstance(event, Assigned):
-            self.places[event.partition] = Place()
+            self.progress[event.partition] = Progress()
             self._say("partition %d assigned", event.partition)
         elif isinstance(event, Revoked):
-            self.places.pop(event.partition, None)
+            self.progress.pop(event.partition, None)
             self._say("partition %d given up", event.partition)
         elif isinstance(event, InputEnd):
-            self.places[event.partition].read_ms = event.asked_ms
+            self.progress[event.partition].read_ms = event.asked_ms
         else:
             self.batches += 1
             self._read(event.partition, event.first, event.next_offset)
 
     def _read(self, partition: int, first: int, position: int) -> None:
-        """Where reading begins a restart would begin too, as long as nothing is committed."""
-        place = self.places[partition]
-        place.position = position
-        if place.committed is None:
-            place.committed = first
+        """Note what was read. As long as nothing is committed, a restart begins where reading began."""
+        progress = self.progress[partition]
+        progress.position = position
+        if progress.committed is None:
+            progress.committed = first
 
     def _say(self, message: str, partition: int) -> None:
         _log.info(message, partition, extra={"worker": self._worker})

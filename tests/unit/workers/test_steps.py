@@ -16,8 +16,8 @@ from sfm_stream.types import NO_TIME, Assigned, Commit, InputEnd, Reason, Record
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.wire.codec import decode
 from sfm_stream.workers.ingest import IngestWorker
-from sfm_stream.workers.perform import TRIES, drain, perform
 from sfm_stream.workers.rollup import RollupWorker
+from sfm_stream.workers.steps import TRIES, perform, perform_due
 
 
 class Scripted:
@@ -76,10 +76,10 @@ def never():
 
 def test_a_step_that_is_not_committed_stays_due():
     queue, transport = Queue(STEPS), Scripted(fails=[False, True, True])
-    assert drain(transport, queue, never, releases_only=True) == 1
+    assert perform_due(transport, queue, never, releases_only=True) == 1
     assert transport.offered == STEPS[:2], "nothing is tried behind a step that failed, nor the same one at once"
-    assert drain(transport, queue, never) == 0
-    assert drain(transport, queue, never) == 4
+    assert perform_due(transport, queue, never) == 0
+    assert perform_due(transport, queue, never) == 4
     assert transport.stored == STEPS
     assert [id(step) for step in transport.offered] == [id(STEPS[i]) for i in (0, 1, 1, 1, 2)]
     assert queue.failed == 0
