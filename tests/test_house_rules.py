@@ -50,7 +50,11 @@ ENTROPY = {"privacy/coins.py": "the only importer of entropy"}
 TIME = {"clock.py": "the one place that asks what time it is"}
 NUMPY_RANDOM = {"events/page_views.py": "makes sample data; nothing that is released depends on it"}
 ENVIRONMENT = {"config/credentials.py": "a password, where a configuration names the variable"}
-DATABASE = {"transport/files/sqlite_log.py": "the output file", "transport/files/log_schema.py": "its tables"}
+DATABASE = {
+    "transport/files/log_reader.py": "the output file, for readers",
+    "transport/files/sqlite_log.py": "the output file, for its writer",
+    "transport/files/log_schema.py": "its tables",
+}
 NETWORK = {
     "observe/listener.py": "the listeners for metrics and health",
     "transport/kafka/transport.py": "the name of this host, in the id of its transactions",
@@ -61,7 +65,7 @@ FILES = {
     "transport/files/bytestream.py": "the input, read in place",
     "transport/files/sqlite_log.py": "the output file, created with the right mode",
     "transport/files/lockfile.py": "the lock beside the output file",
-    "transport/files/released.py": "what was released into it, beside the output file",
+    "transport/files/released_borders.py": "what was released into it, beside the output file",
     "answers/table_file.py": "the table that an export writes",
     "config/config.py": "the configuration",
     "config/rules.py": "the hash key file that it names",

@@ -14,7 +14,7 @@ from sfm_stream.cli.output import console, echo_json
 from sfm_stream.composition.sample import Sample, file_batches, sample
 from sfm_stream.config.config import STDIN, Config, load_config
 from sfm_stream.readable import instant
-from sfm_stream.transport.files.signs import sign_of
+from sfm_stream.transport.files.format_guess import format_hint
 from sfm_stream.types import Reason
 
 SHOWN = 10
@@ -33,14 +33,14 @@ def check(config: Path, records: int, as_json: bool) -> None:
     """
     loaded = load_config(config)
     missing, found = _look(loaded, records)
-    sign = "" if loaded.on_cluster else sign_of(loaded.input_path)
+    hint = "" if loaded.on_cluster else format_hint(loaded.input_path)
     if as_json:
-        shown = None if found is None else _as_json(found) | {"looks_like": sign or None}
+        shown = None if found is None else _as_json(found) | {"looks_like": hint or None}
         echo_json({"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)})
     else:
         _say(loaded, missing, found)
-        if sign:
-            click.echo(sign)
+        if hint:
+            click.echo(hint)
     if found is not None and found.reasons and not found.reasons[Reason.OK]:
         raise click.exceptions.Exit(4)
 

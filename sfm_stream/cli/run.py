@@ -17,8 +17,8 @@ from sfm_stream.composition.run_to_end import RunReport, Stop, run_to_end
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.errors import ConflictError, NothingCounted, UnusableRecords
 from sfm_stream.readable import instant, visible
+from sfm_stream.transport.files.format_guess import format_hint
 from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.transport.files.signs import sign_of
 from sfm_stream.types import Reason
 from sfm_stream.workers.ingest_report import IngestReport
 
@@ -39,7 +39,7 @@ def run(config: Path, as_json: bool) -> None:
         with embedded(loaded) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
             report = run_to_end(work, loaded.rollup.deadline, stopping, progress)
     except UnusableRecords as error:
-        raise UnusableRecords(f"{error}. {sign_of(loaded.input_path)}".removesuffix(". ")) from error
+        raise UnusableRecords(f"{error}. {format_hint(loaded.input_path)}".removesuffix(". ")) from error
     if as_json:
         echo_json(_as_json(report))
     else:
@@ -63,12 +63,12 @@ def _require_something_counted(ingest: IngestReport, config: Config) -> None:
     read = ingest.read - dropped.pop(Reason.AFTER_EPOCH, 0)
     lost = sum(dropped.values())
     top = ", ".join(f"{reason.name.lower()} {count:,}" for reason, count in dropped.most_common(TOP_REASONS))
-    sign = sign_of(config.input_path) if lost == read else ""
+    hint = format_hint(config.input_path) if lost == read else ""
     if read and lost == read:
-        hint = sign or "Check the [event] section against the data (sfm-stream check)"
-        raise NothingCounted(f"none of {read:,} records was counted: {top}. {hint}")
-    if sign:
-        raise NothingCounted(f"there is not one whole line to be counted. {sign}")
+        remedy = hint or "Check the [event] section against the data (sfm-stream check)"
+        raise NothingCounted(f"none of {read:,} records was counted: {top}. {remedy}")
+    if hint:
+        raise NothingCounted(f"there is not one whole line to be counted. {hint}")
     if lost > WARN_SHARE * read:
         click.echo(
             f"warning: {lost:,} of {read:,} records ({lost / read:.0%}) were dropped, mostly: {top} "

@@ -10,7 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from sfm_stream.errors import SfmStreamError, StorageError
-from sfm_stream.transport.files.storage import passes
+from sfm_stream.transport.files.storage_faults import may_pass
 
 
 class ReaderGone(Exception):
@@ -36,7 +36,7 @@ def guard() -> None:
 
 def fault(name: str, error: OSError) -> SfmStreamError:
     """The error for a file or stream that could not be written: a StorageError where that may pass."""
-    kind = StorageError if passes(error) else SfmStreamError
+    kind = StorageError if may_pass(error) else SfmStreamError
     return kind(f"{name}: {error.strerror or error}")
 
 

@@ -15,7 +15,8 @@ from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.readable import instant
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
+from sfm_stream.transport.files.topic_input import TopicInput
+from sfm_stream.transport.files.transport import FileTransport
 from sfm_stream.types import PartitionState
 from sfm_stream.units import SKETCHES
 from sfm_stream.workers.ingest import IngestWorker
@@ -53,7 +54,7 @@ def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> 
     end_ms = epoch_end_ms(config, {n: state for n, state in states.items() if n != config.pipeline.epoch})
     ingest = IngestWorker(
         config,
-        EmbeddedTransport(lines, log, _ingest_worker(config, config.pipeline.epoch)),
+        FileTransport(lines, log, _ingest_worker(config, config.pipeline.epoch)),
         source=config.files[0].path,
         first_latest_ms=latest,
         epoch_end=lambda partition: end_ms,
@@ -63,7 +64,7 @@ def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> 
     rollup = RollupWorker(
         config.pipeline.id,
         config.calendar,
-        EmbeddedTransport(TopicInput(log, SKETCHES), log, f"rollup/{config.pipeline.id}"),
+        FileTransport(TopicInput(log, SKETCHES), log, f"rollup/{config.pipeline.id}"),
         history=log,
         max_bytes=config.limits.max_transaction_bytes,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from sfm_stream.config.config import Config
 from sfm_stream.errors import FormatError
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.transport.files.sqlite_log import SqliteLog
+from sfm_stream.transport.files.log_reader import LogReader
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def published(config: Config) -> Iterator[TopicReader]:
 @contextmanager
 def published_file(path: Path) -> Iterator[TopicReader]:
     """A reader of one output file, open for this block; a FormatError in it names the file."""
-    reader = SqliteLog.open_reader(str(path))
+    reader = LogReader(str(path))
     try:
         yield reader
     except FormatError as error:

@@ -16,7 +16,7 @@ from sfm_stream.pipeline.counting.dead_letters import LETTERS_A_TRANSACTION
 from sfm_stream.pipeline.counting.position import decode_state
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.transport.contract import Transport
-from sfm_stream.transport.files.marks import Marked
+from sfm_stream.transport.files.input_mark import MarkedInput
 from sfm_stream.types import Assigned, InputEnd, RecordBatch, Step
 from sfm_stream.workers.ingest_partition import IngestPartition, IngestSetup
 from sfm_stream.workers.ingest_report import IngestReport
@@ -43,7 +43,7 @@ class IngestWorker(PartitionWorker[IngestPartition]):
         coins: Coins = SYSTEM_COINS,
         placement: Callable[[int], Placement] | None = None,
         dead_letters: bool = False,
-        marks: Marked | None = None,
+        marks: MarkedInput | None = None,
     ) -> None:
         super().__init__(transport)
         self.report = IngestReport()

@@ -30,7 +30,7 @@ from sfm_stream.pipeline.counting.position import first_state, require_continuat
 from sfm_stream.pipeline.counting.whole import counter_of
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.key_rules import DeclaredKeys
-from sfm_stream.transport.files.marks import Marked
+from sfm_stream.transport.files.input_mark import MarkedInput
 from sfm_stream.types import NO_TIME, EventColumns, InputEnd, PartitionState, Reason, Record, RecordBatch
 from sfm_stream.workers.ingest_report import IngestReport
 
@@ -73,7 +73,7 @@ class IngestSetup:
     source: str
     coins: Coins
     dead_letters: bool
-    marks: Marked | None
+    marks: MarkedInput | None
     report: IngestReport
 
 

@@ -23,8 +23,10 @@ from support.patience import patiently, until
 
 from sfm_stream.transport.contract import TopicReader, Transport
 from sfm_stream.transport.files.lines import LineInput
+from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
+from sfm_stream.transport.files.topic_input import TopicInput
+from sfm_stream.transport.files.transport import FileTransport
 from sfm_stream.transport.kafka.kafka_python.client import Connection
 from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport, Route
@@ -94,7 +96,7 @@ def assign(transport: Transport) -> Assigned:
     return poll_until(transport, lambda seen: bool(seen.assigned)).assigned[0]
 
 
-class _Owning(EmbeddedTransport):
+class _Owning(FileTransport):
     """Closes its log too, as a worker alone in its process does."""
 
     def close(self) -> None:
@@ -132,7 +134,7 @@ class EmbeddedBackend:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[TopicReader]:
-        reader = SqliteLog.open_reader(self.log_path)
+        reader = LogReader(self.log_path)
         yield reader
         reader.close()
 

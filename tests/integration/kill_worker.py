@@ -19,7 +19,7 @@ from support.embedded_runs import NoFlips, run_here
 
 from sfm_stream.composition import files as wiring
 from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.transport.files.released import ReleasedBorders
+from sfm_stream.transport.files.released_borders import ReleasedBorders
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 
 

@@ -529,7 +529,7 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(app, out):
 
 HELD = """
 import os, select, signal, sys
-from sfm_stream.transport.files.sqlite_log import LogReader
+from sfm_stream.transport.files.log_reader import LogReader
 read = LogReader.read
 signalled, woken = os.pipe()
 os.set_blocking(woken, False)

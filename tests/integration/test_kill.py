@@ -18,7 +18,7 @@ import pytest
 from support.embedded_runs import HOUR_MS, IN_TIME, START_MS, payloads, releases, rollups, write_config
 from support.patience import PATIENCE_S
 
-from sfm_stream.transport.files.released import ReleasedBorders
+from sfm_stream.transport.files.released_borders import ReleasedBorders
 
 WORKER = Path(__file__).with_name("kill_worker.py")
 EVENTS = 6000

@@ -26,7 +26,7 @@ from support.embedded_runs import (
 )
 
 from sfm_stream.errors import StateError
-from sfm_stream.transport.files.released import ReleasedBorders
+from sfm_stream.transport.files.released_borders import ReleasedBorders
 
 BORDER = "2026-01-01T02:00:00Z"
 """The end of the last window that the app has released once both hours are read."""

@@ -19,7 +19,7 @@ from sfm_stream.composition.files import embedded
 from sfm_stream.composition.run_to_end import RunReport, Stop, run_to_end
 from sfm_stream.config.config import load_config
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.transport.files.sqlite_log import SqliteLog
+from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode
 
@@ -149,7 +149,7 @@ def rollups(output: Path) -> list[RollupRecord]:
 
 
 def payloads(output: Path, topic: str) -> list[bytes]:
-    reader = SqliteLog.open_reader(str(output))
+    reader = LogReader(str(output))
     try:
         return [stored.value for stored in reader.read(topic)]
     finally:

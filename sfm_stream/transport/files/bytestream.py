@@ -13,7 +13,7 @@ import stat
 import zlib
 
 from sfm_stream.errors import ConfigError, StateError, StorageError
-from sfm_stream.transport.files.storage import passes
+from sfm_stream.transport.files.storage_faults import may_pass
 
 GZIP = b"\x1f\x8b"
 """First bytes of every gzip member (RFC 1952, 2.3.1)."""
@@ -180,7 +180,7 @@ class ByteStream:
         try:
             return os.pread(self._fd, limit, at) if self.regular else _read_pipe(self._fd, limit)
         except OSError as error:
-            kind = StorageError if passes(error) else StateError
+            kind = StorageError if may_pass(error) else StateError
             raise kind(f"{self.name}: cannot read at byte {at} of the file: {error.strerror}") from error
 
 

@@ -2,10 +2,10 @@
 
 A record is a line without its newline and one carriage return before that; an empty line is no record. Its offset is
 the position of its first byte in the (decompressed) stream, so every committed offset is the start of a line, and a
-file that no longer has a line starting there was replaced. What was read before is known again by its mark (marks.py),
-so that another file under the same name is refused. All records are of partition 0, have no key, and arrive at their
-event time. So a line is given whole, however long a record may be: its time stands anywhere in it. Of a line of more
-than MAX_LINE_BYTES only so many bytes are kept, and whoever reads it must take it as it stands.
+file that no longer has a line starting there was replaced. What was read before is known again by its mark
+(input_mark.py), so that another file under the same name is refused. All records are of partition 0, have no key, and
+arrive at their event time. So a line is given whole, however long a record may be: its time stands anywhere in it. Of
+a line of more than MAX_LINE_BYTES only so many bytes are kept, and whoever reads it must take it as it stands.
 
 The bytes after the last newline are a record only if the input is declared complete: otherwise a writer may be in the
 middle of them, and they stay unread until their newline comes. Standard input cannot go back: a re-run must be fed the
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
 from sfm_stream.transport.files.bytestream import ByteStream
-from sfm_stream.transport.files.marks import SPAN_BYTES, Marker
+from sfm_stream.transport.files.input_mark import SPAN_BYTES, InputMarker
 from sfm_stream.types import InputEnd, RecordBatch
 
 CHUNK_BYTES = 1 << 19
@@ -126,7 +126,7 @@ class LineInput:
         self._on_the_way = False
         self._drop_tail()
         self._stream = ByteStream(path)
-        self._marker = Marker(self._stream.name, whole=whole)
+        self._marker = InputMarker(self._stream.name, whole=whole)
         self._mark = ""
 
     def read(self, partition: int) -> RecordBatch | InputEnd | None:
@@ -168,11 +168,11 @@ class LineInput:
         self._ended = False
 
     def expect(self, mark: str) -> None:
-        """As in Marked; before seek."""
+        """As in MarkedInput; before seek."""
         self._marker.expect(mark)
 
     def mark(self) -> str | None:
-        """As in Marked."""
+        """As in MarkedInput."""
         return self._mark if self._marker.expected is None else None
 
     def position(self) -> int:

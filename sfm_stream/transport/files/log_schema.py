@@ -1,23 +1,28 @@
-"""The tables of the output file, and the checksum of each row: a changed byte must not pass for what was written."""
+"""The tables of the output file: what a file holds, how tables are made, and the checksum of each row.
+
+A row carries a checksum, so that a changed byte never passes for what was written.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from enum import Enum
 from zlib import crc32
+
+from sfm_stream.errors import StateError
 
 APPLICATION_ID = 0x53464D53
 """The letters SFMS in the header of the file (`PRAGMA application_id`)."""
 SCHEMA_VERSION = 2
-WITHOUT_CHECKSUMS = 1
-"""The version before: its rows are read as they are, and given checksums when the file is next written."""
 _ENDS = """
 CREATE TABLE ends (
     topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL, checksum INTEGER NOT NULL,
     PRIMARY KEY (topic, partition)
 ) WITHOUT ROWID;
 """
-SCHEMA = f"""
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE records (
     topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
     timestamp_ms INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, checksum INTEGER NOT NULL DEFAULT 0,
@@ -31,6 +36,7 @@ CREATE TABLE positions (
 {_ENDS}
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
 """
 _ADD_CHECKSUMS = f"""
 BEGIN IMMEDIATE;
@@ -46,8 +52,45 @@ COMMIT;
 """
 
 
+class Content(Enum):
+    """What a SQLite file holds when it is opened. A writer turns each of them into CURRENT."""
+
+    EMPTY = 0
+    """No table at all: just created, or its writer was killed before it made them."""
+    WITHOUT_CHECKSUMS = 1
+    """The version before: its rows are read as they are, and given checksums when the file is next written."""
+    CURRENT = SCHEMA_VERSION
+
+
+def content_of(db: sqlite3.Connection, path: str) -> Content:
+    """What the file holds. Raises StateError for a file of another program or of an unknown version."""
+    application, version, tables = db.execute(
+        "SELECT (SELECT * FROM pragma_application_id), (SELECT * FROM pragma_user_version), "
+        "(SELECT count(*) FROM sqlite_master)"
+    ).fetchone()
+    if application == 0 and version == 0 and tables == 0:
+        return Content.EMPTY
+    if application != APPLICATION_ID:
+        raise StateError(f"{path}: this SQLite file belongs to another program; it was left as it is")
+    if version not in (Content.WITHOUT_CHECKSUMS.value, Content.CURRENT.value):
+        raise StateError(
+            f"{path}: the file has schema version {version}, this release reads {SCHEMA_VERSION}; use the "
+            "release that wrote it, or a newer one"
+        )
+    return Content(version)
+
+
+def make_current(db: sqlite3.Connection, content: Content) -> None:
+    """Make the tables where there are none, add the checksums where they are missing. One transaction or nothing."""
+    if content is Content.EMPTY:
+        db.executescript(_SCHEMA)
+    elif content is Content.WITHOUT_CHECKSUMS:
+        db.create_function("sfm_checksum", 6, checksum, deterministic=True)
+        db.executescript(_ADD_CHECKSUMS)
+
+
 def checksum(name: str, partition: int, offset: int, timestamp_ms: int, key: bytes, value: bytes) -> int:
-    """CRC-32 over a row, its place included; -1 where its types are not those of a row."""
+    """CRC-32 over a row, its topic, partition and offset included; -1 where its types are not those of a row."""
     if type(key) is not bytes or type(value) is not bytes:
         return -1
     head = f"{name}\n{partition} {offset} {timestamp_ms} {len(key)} {len(value)}\n".encode("utf-8", "surrogatepass")
@@ -59,26 +102,19 @@ def position_checksum(worker: str, partition: int, offset: int, metadata: bytes 
     return checksum(worker, partition, offset, 0, b"", metadata)
 
 
-def add_checksums(db: sqlite3.Connection) -> None:
-    """Bring a file of the version before to this one, in one transaction."""
-    db.create_function("sfm_checksum", 6, checksum, deterministic=True)
-    db.executescript(_ADD_CHECKSUMS)
-
-
-def damaged_place(db: sqlite3.Connection) -> str:
+def first_damage(db: sqlite3.Connection) -> str:
     """Where the table of ends and the records do not fit together, "" where they do.
 
-    Offsets have no gaps, so a partition is whole from its first record to its last if it begins at 0, ends where it
-    should, and is read without a gap.
+    Offsets have no gaps. So a partition is whole if its first record has offset 0, its last record stands right before
+    the stored end, and reading it meets no gap. Gaps are found by reading; the rest is found here.
     """
     db.execute("BEGIN")
     try:
         ends = db.execute("SELECT topic, partition, next_offset, checksum FROM ends").fetchall()
-        for topic, partition, end, found in ends:
-            if found != position_checksum(topic, partition, end):
+        for topic, partition, end, stored in ends:
+            if stored != position_checksum(topic, partition, end):
                 return f"the end of topic {topic!r}, partition {partition}"
-        places = set(_places(db))
-        for topic, partition in {(row[0], row[1]) for row in ends} ^ places:
+        for topic, partition in {(row[0], row[1]) for row in ends} ^ set(_stored_partitions(db)):
             return f"topic {topic!r}, partition {partition}"
         for topic, partition, end, _ in ends:
             query = "SELECT min(offset), max(offset) FROM records WHERE topic = ? AND partition = ?"
@@ -89,7 +125,7 @@ def damaged_place(db: sqlite3.Connection) -> str:
         db.execute("COMMIT")
 
 
-def _places(db: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+def _stored_partitions(db: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     """Topics and partitions that hold a record. Each step is a seek in the primary key."""
     topic = ""
     while True:

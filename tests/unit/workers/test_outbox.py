@@ -1,12 +1,14 @@
 """The publish worker over a log that holds outbox and sketch topic: assignment, time, restarts, refused commits."""
 
 import pytest
+from support.log_records import record_count
 from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, at, bits_of, marker, release
 
 from sfm_stream.errors import BrokerError, ConflictError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.transport.files.transport import EmbeddedTransport, StoredBatch, TopicInput
+from sfm_stream.transport.files.topic_input import StoredBatch, TopicInput
+from sfm_stream.transport.files.transport import FileTransport
 from sfm_stream.types import Assigned, Commit, Record, Revoked, Step
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode
@@ -59,7 +61,7 @@ def _key(payload):
     return MARKER_KEY if isinstance(record, CloseMarker) else record.key
 
 
-class Failing(EmbeddedTransport):
+class Failing(FileTransport):
     """Says as often as `failures` that nothing was committed; can be told that partitions come and go."""
 
     failures = 0
@@ -107,7 +109,7 @@ def test_each_partition_is_copied_byte_for_byte_with_the_end_of_its_windows(log)
     assert log.positions("publish") == {0: Commit(0, 4, b"[1,4,4]"), 1: Commit(1, 2, b"[1,2,2]")}
     worker.tick()
     worker.checkpoint()
-    assert worker.published == log.count(SKETCHES) == 6
+    assert worker.published == record_count(log, SKETCHES) == 6
 
 
 def test_what_is_committed_later_follows(log):
@@ -289,7 +291,7 @@ def test_garbage_and_a_wrong_key_stop_it(log):
     assert log.append("x", Step((Record(OUTBOX, 0, b"k", payload, 0),)))
     with pytest.raises(StateError, match="outbox, partition 0, offset 0: the record key"):
         worker_on(log)[0].tick()
-    assert log.count(SKETCHES) == 0
+    assert record_count(log, SKETCHES) == 0
 
 
 def test_a_state_of_another_worker_stops_it(log):

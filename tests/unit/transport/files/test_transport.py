@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.log_records import record_count
 
 from sfm_stream.errors import StateError, UsageError
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.transport.files.transport import EmbeddedTransport, TopicInput
+from sfm_stream.transport.files.topic_input import TopicInput
+from sfm_stream.transport.files.transport import FileTransport
 from sfm_stream.types import Assigned, Commit, InputEnd, Record, Step
 from sfm_stream.units import ROLLUPS, SKETCHES
 
@@ -29,8 +31,8 @@ def sketch(number: int, partition: int = 0) -> Record:
 
 def test_the_rollup_reads_what_the_ingest_commits_over_one_log(log: SqliteLog, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"a\nb\n")
-    ingest = EmbeddedTransport(LineInput(str(tmp_path / "in"), complete=True), log, "ingest")
-    rollup = EmbeddedTransport(TopicInput(log, SKETCHES), log, "rollup")
+    ingest = FileTransport(LineInput(str(tmp_path / "in"), complete=True), log, "ingest")
+    rollup = FileTransport(TopicInput(log, SKETCHES), log, "rollup")
     assert rollup.poll() == [Assigned(0)]
     assert rollup.poll() == [InputEnd(0, False)]
     assert ingest.poll() == [Assigned(0)]
@@ -48,13 +50,13 @@ def test_the_rollup_reads_what_the_ingest_commits_over_one_log(log: SqliteLog, t
     assert log.positions("rollup") == {0: Commit(0, 2, b"r")}
     ingest.close()
     rollup.close()
-    assert log.count(ROLLUPS) == 1
+    assert record_count(log, ROLLUPS) == 1
 
 
 def test_every_partition_of_a_topic_is_assigned_and_read(log: SqliteLog) -> None:
     log.append("ingest", Step((sketch(1, 0), sketch(2, 2), sketch(3, 2))))
     log.append("rollup", Step(commit=(Commit(2, 1, b""),)))
-    rollup = EmbeddedTransport(TopicInput(log, SKETCHES, partitions=3), log, "rollup")
+    rollup = FileTransport(TopicInput(log, SKETCHES, partitions=3), log, "rollup")
     assert rollup.poll() == [Assigned(0), Assigned(1), Assigned(2, Commit(2, 1, b""))]
     first, second, third = rollup.poll()
     assert first.values() == [b"v1"]  # type: ignore[union-attr]
@@ -65,7 +67,7 @@ def test_every_partition_of_a_topic_is_assigned_and_read(log: SqliteLog) -> None
 
 def test_a_complete_input_ends_for_ever(log: SqliteLog, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"a\n")
-    ingest = EmbeddedTransport(LineInput(str(tmp_path / "in"), complete=True), log, "ingest")
+    ingest = FileTransport(LineInput(str(tmp_path / "in"), complete=True), log, "ingest")
     ingest.poll()
     assert ingest.poll()[0].values() == [b"a"]  # type: ignore[union-attr]
     for _ in range(3):
@@ -74,7 +76,7 @@ def test_a_complete_input_ends_for_ever(log: SqliteLog, tmp_path: Path) -> None:
 
 def test_a_log_older_than_the_position_stops_with_both_numbers(log: SqliteLog) -> None:
     log.append("ingest", Step((sketch(1),)))
-    rollup = EmbeddedTransport(TopicInput(log, SKETCHES), log, "rollup")
+    rollup = FileTransport(TopicInput(log, SKETCHES), log, "rollup")
     rollup.poll()
     rollup.seek(0, 5)
     with pytest.raises(StateError, match="from offset 5, but it ends at 1"):
@@ -84,13 +86,13 @@ def test_a_log_older_than_the_position_stops_with_both_numbers(log: SqliteLog) -
 def test_a_position_in_a_partition_that_is_not_there_stops(log: SqliteLog, tmp_path: Path) -> None:
     log.append("ingest", Step(commit=(Commit(4, 1, b""),)))
     (tmp_path / "in").touch()
-    ingest = EmbeddedTransport(LineInput(str(tmp_path / "in"), complete=True), log, "ingest")
+    ingest = FileTransport(LineInput(str(tmp_path / "in"), complete=True), log, "ingest")
     with pytest.raises(StateError, match="position in partition 4"):
         ingest.poll()
 
 
 def test_nothing_can_be_sought_before_the_assignment(log: SqliteLog) -> None:
-    rollup = EmbeddedTransport(TopicInput(log, SKETCHES), log, "rollup")
+    rollup = FileTransport(TopicInput(log, SKETCHES), log, "rollup")
     with pytest.raises(UsageError):
         rollup.seek(0, 0)
     rollup.poll()

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfm_stream.errors import StateError
+from sfm_stream.transport.files.input_mark import SPAN_BYTES, InputMarker
 from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.transport.files.marks import SPAN_BYTES, Marker
 from sfm_stream.types import InputEnd
 
 DATA = b"".join(b"%06d\n" % n for n in range(3000))
@@ -20,7 +20,7 @@ DATA = b"".join(b"%06d\n" % n for n in range(3000))
 
 
 def mark_of(data: bytes, whole: bool = False, cuts: tuple[int, ...] = ()) -> str:
-    marker = Marker("input", whole=whole)
+    marker = InputMarker("input", whole=whole)
     for a, b in zip((0, *cuts), (*cuts, len(data)), strict=True):
         marker.take(data[a:b])
     assert marker.position == len(data)

@@ -19,7 +19,7 @@ SPAN_BYTES = 4096
 _FORM = re.compile(r"(ends|whole):(\d+):([0-9a-f]{32})")
 
 
-class Marked(Protocol):
+class MarkedInput(Protocol):
     """An input that is known again."""
 
     def expect(self, mark: str) -> None:
@@ -31,7 +31,7 @@ class Marked(Protocol):
         ...
 
 
-class Marker:
+class InputMarker:
     """Takes the bytes of an input in their order, and makes the mark of those taken.
 
     whole: of all of them; they are then taken from the first one on, and none follow after the expected ones.

@@ -25,7 +25,7 @@ _PASSING_OF_SQLITE = ("FULL", "IOERR", "BUSY", "LOCKED", "PROTOCOL", "NOMEM")
 _DAMAGE = ("CORRUPT", "NOTADB", "IOERR_CORRUPTFS")
 
 
-def passes(error: OSError) -> bool:
+def may_pass(error: OSError) -> bool:
     """Whether starting again may help by itself."""
     return error.errno in PASSING
 
@@ -38,7 +38,7 @@ def database_fault(path: str, action: str, name: str, problem: str) -> SfmStream
     kind = name.removeprefix("SQLITE_")
     text = f"{path}: cannot {action}: {problem} ({name}). "
     if kind.startswith(_DAMAGE):
-        return StateError(text + damaged("It is damaged, or no SQLite file"))
+        return StateError(text + damage_text("It is damaged, or no SQLite file"))
     if kind.startswith("FULL"):
         return StorageError(text + "Make room on the disk and start again: nothing of this step is stored")
     if kind.startswith(_PASSING_OF_SQLITE) or (kind.startswith("CANTOPEN") and not _has_room(path)):
@@ -58,7 +58,7 @@ def _has_room(path: str) -> bool:
     return found.f_bavail > 0 and (found.f_favail > 0 or found.f_files == 0)
 
 
-def damaged(what: str) -> str:
+def damage_text(what: str) -> str:
     """What is wrong with an output file that cannot be read, and what to do: no remedy may draw a window twice."""
     return (
         f"{what}. It was left as it is. Where no pipeline has released into it, name another path. Where one has, move "
@@ -74,7 +74,7 @@ def opening(path: str, setting: str) -> Iterator[None]:
         yield
     except OSError as error:
         problem = f"cannot open {path!r} for writing: {error.strerror}"
-        if passes(error):
+        if may_pass(error):
             raise StorageError(f"{path}: {problem}. Mend that and start again: nothing is lost") from error
         raise ConfigError(f"{setting}: {problem}") from error
 
@@ -96,4 +96,4 @@ def require_readable(path: str, setting: str) -> None:
         raise ConfigError(f"{setting}: {path!r} may not be read by this user")
     if 0 < os.path.getsize(path) < SMALLEST_BYTES:
         # SQLite takes it for an empty database, and would write over it.
-        raise StateError(f"{path}: {damaged('this is not a SQLite file')}")
+        raise StateError(f"{path}: {damage_text('this is not a SQLite file')}")

@@ -11,9 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from support.log_records import record_count
 from support.patience import PATIENCE_S, until
 
 from sfm_stream.errors import StateError
+from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Commit, Record, Step
 from sfm_stream.units import ROLLUPS, SKETCHES
@@ -25,7 +27,8 @@ KILLS = 10
 WRITER = """
 import os, signal, sys
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import *
+from sfm_stream.types import Commit, Record, Step
+from sfm_stream.units import ROLLUPS, SKETCHES
 path, die = sys.argv[1:]
 log = SqliteLog(path)
 position = log.positions("w").get(0)
@@ -100,8 +103,8 @@ def test_a_writer_killed_at_any_moment_leaves_whole_steps(tmp_path: Path) -> Non
         steps = reached
     process = start_writer(path, "any")
     wait_ready(process)
-    reader = SqliteLog.open_reader(path)
-    until(lambda: reader.count(SKETCHES) > steps * RECORDS // 2)
+    reader = LogReader(path)
+    until(lambda: record_count(reader, SKETCHES) > steps * RECORDS // 2)
     reader.close()
     process.kill()
     finish(process)
@@ -116,8 +119,8 @@ def test_a_writer_killed_inside_a_transaction_leaves_the_step_before(tmp_path: P
     assert finish(process) == b""
     assert process.returncode == -signal.SIGKILL
     # A reader that comes before the next writer sees the same.
-    reader = SqliteLog.open_reader(path)
-    assert reader.count(SKETCHES) == 4 * RECORDS // 2
+    reader = LogReader(path)
+    assert record_count(reader, SKETCHES) == 4 * RECORDS // 2
     assert reader.positions("w") == {0: Commit(0, 4, b"at 4")}
     reader.close()
     assert check_whole(path) == 4
@@ -139,13 +142,13 @@ def test_two_processes_cannot_write(tmp_path: Path) -> None:
 
 READER = """
 import sys, time
-from sfm_stream.transport.files.sqlite_log import SqliteLog
+from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.units import SKETCHES
 path, size, until = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-reader = SqliteLog.open_reader(path)
+reader = LogReader(path)
 print("ready", flush=True)
 counts = set()
-while (count := reader.count(SKETCHES)) < until:
+while (count := reader.end_offset(SKETCHES, 0)) < until:
     assert count % size == 0, count
     values = [record.value for record in reader.read(SKETCHES)]
     assert len(values) % size == 0 and len(values) >= count
@@ -155,7 +158,7 @@ while (count := reader.count(SKETCHES)) < until:
     counts.add(count)
 print(len(counts), flush=True)
 sys.stdin.read()
-print(reader.count(SKETCHES))
+print(reader.end_offset(SKETCHES, 0))
 """
 
 
@@ -181,8 +184,8 @@ def test_another_process_reads_whole_steps_while_one_writes_and_after_it_closed(
     log.close()
     output, _ = reader.communicate(timeout=PATIENCE_S)
     assert int(output) == 701
-    fresh = SqliteLog.open_reader(path)
-    assert fresh.count(SKETCHES) == 701
+    fresh = LogReader(path)
+    assert record_count(fresh, SKETCHES) == 701
     fresh.close()
 
 
@@ -190,7 +193,8 @@ FULL_DISK = """
 import resource, sys
 from sfm_stream.errors import StorageError
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-from sfm_stream.types import *
+from sfm_stream.types import Commit, Record, Step
+from sfm_stream.units import ROLLUPS, SKETCHES
 log = SqliteLog(sys.argv[1])
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
@@ -203,13 +207,13 @@ try:
 except StorageError as error:
     print(error)
 assert 0 < n < 100
-assert log.count(SKETCHES) == 2 * n and log.positions("w")[0].offset == n - 1
+assert log.end_offset(SKETCHES, 0) == 2 * n and log.positions("w")[0].offset == n - 1
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 assert log.append("w", step)
-assert log.count(SKETCHES) == 2 * n + 2 and log.positions("w")[0].offset == n
+assert log.end_offset(SKETCHES, 0) == 2 * n + 2 and log.positions("w")[0].offset == n
 log.close()
 log = SqliteLog(sys.argv[1])
-assert log.count(SKETCHES) == 2 * n + 2 and log.positions("w")[0].offset == n
+assert log.end_offset(SKETCHES, 0) == 2 * n + 2 and log.positions("w")[0].offset == n
 """
 
 

@@ -10,9 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.log_records import record_count
 
 from sfm_stream.cli.main import cli
 from sfm_stream.errors import ConfigError, StateError, StorageError
+from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.log_schema import APPLICATION_ID, SCHEMA_VERSION
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Commit, Record, Step, StoredRecord
@@ -45,7 +47,7 @@ def test_offsets_count_up_in_each_topic_and_partition(path: str) -> None:
         StoredRecord(0, 3, b"k", b"c", 60_000),
     ]
     assert log.partitions(SKETCHES) == [0, 3]
-    assert (log.count(SKETCHES), log.count(ROLLUPS), log.count("none")) == (4, 1, 0)
+    assert (record_count(log, SKETCHES), record_count(log, ROLLUPS), record_count(log, "none")) == (4, 1, 0)
     assert log.end_offset(SKETCHES, 0) == 3
     assert list(log.read(SKETCHES, 0, 2)) == [StoredRecord(2, 0, b"k", b"e", 60_000)]
     log.close()
@@ -109,8 +111,8 @@ def test_a_closed_log_is_one_plain_file_that_can_be_copied(path: str, tmp_path: 
     assert Path(path).read_bytes()[18:20] == b"\1\1"
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(Path(path).read_bytes())
-    reader = SqliteLog.open_reader(str(copy))
-    assert reader.count(SKETCHES) == 1
+    reader = LogReader(str(copy))
+    assert record_count(reader, SKETCHES) == 1
     reader.close()
 
 
@@ -126,8 +128,8 @@ def test_a_closed_log_can_be_read_where_nothing_may_be_written(tmp_path: Path) -
     os.chmod(path, 0o400)
     os.chmod(folder, 0o500)
     try:
-        reader = SqliteLog.open_reader(path)
-        assert reader.count(SKETCHES) == 1
+        reader = LogReader(path)
+        assert record_count(reader, SKETCHES) == 1
         reader.close()
         with pytest.raises(ConfigError, match="for writing"):
             SqliteLog(str(folder / "other.sqlite"))
@@ -139,7 +141,7 @@ def test_a_closed_log_can_be_read_where_nothing_may_be_written(tmp_path: Path) -
 def test_a_file_that_is_not_sqlite_is_refused_and_left_alone(path: str, size: int) -> None:
     content = (b"not a database\n" * 400)[:size]
     Path(path).write_bytes(content)
-    for opening in (SqliteLog, SqliteLog.open_reader):
+    for opening in (SqliteLog, LogReader):
         with pytest.raises(StateError, match=r"not a (SQLite file|database).* left as it is"):
             opening(path)
     assert Path(path).read_bytes() == content
@@ -154,7 +156,7 @@ def test_a_sqlite_file_of_another_program_is_refused_and_left_alone(path: str, m
     db.commit()
     db.close()
     before = Path(path).read_bytes()
-    for opening in (SqliteLog, SqliteLog.open_reader):
+    for opening in (SqliteLog, LogReader):
         with pytest.raises(StateError, match="belongs to another program"):
             opening(path)
     assert Path(path).read_bytes() == before
@@ -165,7 +167,7 @@ def test_another_schema_version_is_refused_by_number(path: str) -> None:
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version = 17")
     db.close()
-    for opening in (SqliteLog, SqliteLog.open_reader):
+    for opening in (SqliteLog, LogReader):
         with pytest.raises(StateError, match=f"schema version 17, this release reads {SCHEMA_VERSION}"):
             opening(path)
 
@@ -173,16 +175,16 @@ def test_another_schema_version_is_refused_by_number(path: str) -> None:
 def test_an_empty_file_becomes_a_log_but_has_nothing_to_read(path: str) -> None:
     Path(path).touch()
     with pytest.raises(StateError, match="nothing has been published"):
-        SqliteLog.open_reader(path)
+        LogReader(path)
     SqliteLog(path).close()
-    SqliteLog.open_reader(path).close()
+    LogReader(path).close()
 
 
 @pytest.mark.parametrize("case", ["missing", "directory", "no such directory"])
 def test_a_path_that_cannot_be_opened_names_the_setting(tmp_path: Path, case: str) -> None:
     target = {"missing": tmp_path / "f", "directory": tmp_path, "no such directory": tmp_path / "x" / "y"}[case]
     with pytest.raises(ConfigError, match=r"^output\.path: "):
-        SqliteLog.open_reader(str(target))
+        LogReader(str(target))
     if case != "missing":
         with pytest.raises(ConfigError, match=r"^log\.path: "):
             SqliteLog(str(target), "log.path")
@@ -200,7 +202,7 @@ def test_a_full_disk_stops_undone_and_the_log_goes_on_once_there_is_room(path: s
     log._db.execute("PRAGMA max_page_count = 1000000")
     log.append("w", step(b"after", offset=2))
     log.close()
-    reader = SqliteLog.open_reader(path)
+    reader = LogReader(path)
     assert [record.value for record in reader.read(SKETCHES)] == [b"before", b"after"]
     reader.close()
 
@@ -225,7 +227,7 @@ def test_an_outside_lock_is_a_commit_not_begun(path: str) -> None:
     shell.execute("ROLLBACK")
     shell.close()
     assert log.append("w", step(b"a")) is True
-    assert log.count(SKETCHES) == 1
+    assert record_count(log, SKETCHES) == 1
     log.close()
 
 
@@ -237,7 +239,7 @@ def test_damage_is_reported_as_such(path: str) -> None:
         file.seek(4096)
         file.write(b"\xff" * 40_000)
     with pytest.raises(StateError, match=r"SQLITE_CORRUPT.*pipeline\.epoch.*window\.start.*second time"):
-        list(SqliteLog.open_reader(path).read(SKETCHES))
+        list(LogReader(path).read(SKETCHES))
 
 
 def test_a_second_writer_in_this_process_is_refused_until_the_first_closes(path: str) -> None:
@@ -267,7 +269,7 @@ def test_a_closed_reader_says_so(path: str) -> None:
     log.append("w", step(b"a"))
     log.close()
     with pytest.raises(StateError, match="closed"):
-        log.count(SKETCHES)
+        record_count(log, SKETCHES)
     with pytest.raises(StateError, match="closed"):
         log.append("w", step(b"a"))
 
@@ -277,7 +279,7 @@ def test_threads_share_one_log(path: str) -> None:
     counts: list[int] = []
 
     def read() -> None:
-        while log.count(SKETCHES) < 60:
+        while record_count(log, SKETCHES) < 60:
             counts.append(len(list(log.read(SKETCHES))))
 
     threads = [threading.Thread(target=read) for _ in range(2)]

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from sfm_stream.errors import ConfigError, StateError, StorageError
-from sfm_stream.transport.files.storage import database_fault, opening, passes
+from sfm_stream.transport.files.storage_faults import database_fault, may_pass, opening
 
 PASSING = ["FULL", "IOERR_WRITE", "IOERR_FSYNC", "IOERR", "BUSY", "BUSY_RECOVERY", "LOCKED", "PROTOCOL", "NOMEM"]
 LASTING = ["CORRUPT", "CORRUPT_INDEX", "NOTADB", "IOERR_CORRUPTFS", "CANTOPEN", "READONLY", "ERROR", "MISUSE"]
@@ -34,13 +34,13 @@ def test_what_does_not_pass_is_for_somebody_to_look_at(name, tmp_path):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ESTALE])
 def test_a_file_that_cannot_be_opened_now(number):
-    assert passes(OSError(number, ""))
+    assert may_pass(OSError(number, ""))
     with pytest.raises(StorageError, match="start again"), opening("out.sqlite", "output.path"):
         raise OSError(number, os.strerror(number))
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EFBIG, errno.EISDIR, errno.EBADF])
 def test_a_file_that_cannot_be_opened_as_configured(number):
-    assert not passes(OSError(number, ""))
+    assert not may_pass(OSError(number, ""))
     with pytest.raises(ConfigError, match=r"^output\.path: "), opening("out.sqlite", "output.path"):
         raise OSError(number, os.strerror(number))

@@ -27,7 +27,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
 _SEPARATORS = re.compile(rb"[,;\t|]")
 
 
-def looks_like(head: bytes) -> tuple[str, str] | None:
+def guessed_format(head: bytes) -> tuple[str, str] | None:
     """(what the bytes look like, the remedy), or None where they may well be JSON lines.
 
     head: the first bytes of the decompressed input, at most HEAD_BYTES of them are looked at.
@@ -55,7 +55,7 @@ def looks_like(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def sign_of(path: str) -> str:
+def format_hint(path: str) -> str:
     """What the file at `path` looks like where it is no JSON lines, as a sentence with the remedy; "" else.
 
     "" too for standard input, which cannot be read twice, and for a file that cannot be read any more.
@@ -65,7 +65,7 @@ def sign_of(path: str) -> str:
     try:
         stream = ByteStream(path)
         try:
-            found = looks_like(stream.read(HEAD_BYTES) or b"")
+            found = guessed_format(stream.read(HEAD_BYTES) or b"")
         finally:
             stream.close()
     except SfmStreamError:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from sfm_stream.errors import SfmStreamError, StateError
+from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.log_schema import SCHEMA_VERSION, checksum
-from sfm_stream.transport.files.sqlite_log import LogReader, SqliteLog
+from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Commit, Record, Step
 from sfm_stream.units import DEAD_LETTERS, ROLLUPS, SKETCHES
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 import msgspec
 
 from sfm_stream.errors import StateError, StorageError
-from sfm_stream.transport.files.storage import NEW_EPOCH
+from sfm_stream.transport.files.storage_faults import NEW_EPOCH
 
 VERSION = 1
 

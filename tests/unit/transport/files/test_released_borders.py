@@ -8,9 +8,10 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.log_records import record_count
 
 from sfm_stream.errors import StateError, StorageError
-from sfm_stream.transport.files.released import ReleasedBorders
+from sfm_stream.transport.files.released_borders import ReleasedBorders
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Commit, Record, Step
 from sfm_stream.units import ROLLUPS, SKETCHES
@@ -117,7 +118,7 @@ def test_a_step_that_is_committed_and_not_noted_is_there(output: str, monkeypatc
         patch.setattr(log.released, "_write", lambda content: (_ for _ in ()).throw(OSError(errno.EDQUOT, "quota")))
         with pytest.raises(StorageError, match="is noted then"):
             log.append("w", Step((Record(SKETCHES, 0, b"k", b"v", 60),), (Commit(0, 9, b"m"),)))
-    assert log.count(SKETCHES) == 1
+    assert record_count(log, SKETCHES) == 1
     assert log.positions("w")[0].offset == 9
     log.close()
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfm_stream.transport.files.signs import HEAD_BYTES, looks_like
+from sfm_stream.transport.files.format_guess import HEAD_BYTES, guessed_format
 
 ROWS = [{"page": f"/{n}", "user": f"u{n}", "at": 1_700_000_000_000 + n} for n in range(50)]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
@@ -81,7 +81,7 @@ def as_sqlite():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_other_formats_are_named_with_a_remedy(content, name):
-    found = looks_like(content)
+    found = guessed_format(content)
     assert found is not None
     assert name in found[0]
     assert found[1]
@@ -108,9 +108,9 @@ def test_json_lines_of_any_content_are_not_taken_for_something_else(rows, ascii_
     whole = b"".join(json.dumps(row, ensure_ascii=ascii_only).encode() + end for row in rows)
     if b"{" in whole.splitlines()[0][1:] if whole else False:
         return  # braces inside of texts cannot be told from objects that go on; only a hint hangs on it
-    assert looks_like(whole) is None
+    assert guessed_format(whole) is None
 
 
 def test_an_empty_head_and_a_cut_line_say_nothing():
     for head in (b"", b" \n\n", LINES[:10], LINES, b"\xef\xbb\xbf" + LINES, b'{"a": "' + b"x" * HEAD_BYTES):
-        assert looks_like(head) is None
+        assert guessed_format(head) is None

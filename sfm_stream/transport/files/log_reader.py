@@ -1,0 +1,140 @@
+"""Committed records and positions of an output file, for one process or many, while a writer works or not.
+
+sqlite_log.py says who may see what of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from sfm_stream.errors import StateError
+from sfm_stream.transport.files.log_schema import Content, checksum, content_of, first_damage, position_checksum
+from sfm_stream.transport.files.storage_faults import damage_text, database_fault, require_readable
+from sfm_stream.types import Commit, StoredRecord
+
+BUSY_TIMEOUT_MS = 5_000
+PAGE_RECORDS = 256
+"""Records fetched by one query: no read transaction stays open while a caller works, so none holds up a checkpoint."""
+
+
+class LogReader:
+    """Committed records of a log file. Safe to share by threads.
+
+    Raises ConfigError naming `setting` where the file cannot be opened, StateError where it is not a log of this
+    version, is empty or is damaged.
+    """
+
+    _mode = "ro"
+    """Of SQLite's connection: "ro", or "rw" for the writer, who may open an empty file."""
+
+    def __init__(self, path: str, setting: str = "output.path") -> None:
+        self.path = os.path.realpath(path)
+        self._thread_lock = threading.Lock()
+        require_readable(self.path, setting)
+        with self._faults_of("open"):
+            uri = f"file:{quote(self.path)}?mode={self._mode}"
+            self._db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        try:
+            with self._faults_of("open"):
+                self._db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+                self._content = content_of(self._db, self.path)
+                if self._content is Content.EMPTY and self._mode == "ro":
+                    raise StateError(f"{self.path}: the file is empty: nothing has been published into it yet")
+                if self._content is Content.CURRENT and (damage := first_damage(self._db)):
+                    raise self._damaged(damage)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def read(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int = 0,
+        since_ms: int = 0,
+        patience_s: float = 0,
+    ) -> Iterator[StoredRecord]:
+        """Records from `offset` on: of one partition ascending, or of all, one partition after the other.
+
+        Records committed while the iterator is in use may be among them. since_ms and patience_s change nothing: no
+        record is left out, and none is undecided.
+        """
+        for current in self.partitions(topic) if partition is None else (partition,):
+            at = offset
+            while page := self.page(topic, current, at, PAGE_RECORDS):
+                yield from page
+                at = page[-1].offset + 1
+
+    def page(self, topic: str, partition: int, offset: int, limit: int) -> list[StoredRecord]:
+        """Up to `limit` records of one partition from `offset` on, ascending. Raises StateError for a damaged one."""
+        rows = self._rows(
+            f"SELECT offset, partition, key, value, timestamp_ms, {self._checksum_column} FROM records "
+            "WHERE topic = ? AND partition = ? AND offset >= ? ORDER BY offset LIMIT ?",
+            (topic, partition, offset, limit),
+        )
+        for expected, (at, of_partition, key, value, timestamp_ms, stored) in enumerate(rows, offset):
+            right = stored is None or stored == checksum(topic, partition, at, timestamp_ms, key, value)
+            if (of_partition, at) != (partition, expected) or not right:
+                raise self._damaged(f"topic {topic!r}, partition {partition}, offset {expected}")
+        return [StoredRecord(*row[:5]) for row in rows]
+
+    def partitions(self, topic: str) -> list[int]:
+        """Partitions of a topic with at least one record, sorted."""
+        partitions: list[int] = []
+        after = -1
+        # Each step is a seek in the primary key; DISTINCT would walk over every record.
+        query = "SELECT min(partition) FROM records WHERE topic = ? AND partition > ?"
+        while (after := self._number(query, topic, after)) >= 0:
+            partitions.append(after)
+        return partitions
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """The offset that the next record of the partition will get."""
+        return self._number("SELECT max(offset) FROM records WHERE topic = ? AND partition = ?", topic, partition) + 1
+
+    def positions(self, worker: str) -> dict[int, Commit]:
+        """The last committed position of each partition. OPERATOR DOMAIN."""
+        query = f"SELECT partition, offset, metadata, {self._checksum_column} FROM positions WHERE worker = ?"
+        rows = self._rows(query, (worker,))
+        for partition, offset, metadata, stored in rows:
+            if stored is not None and stored != position_checksum(worker, partition, offset, metadata):
+                raise self._damaged(f"the position of worker {worker!r} in partition {partition}")
+        return {row[0]: Commit(*row[:3]) for row in rows}
+
+    def workers(self) -> list[str]:
+        """Names of all workers with a position, sorted. OPERATOR DOMAIN."""
+        return [row[0] for row in self._rows("SELECT DISTINCT worker FROM positions ORDER BY worker", ())]
+
+    def close(self) -> None:
+        """Close the connection; iterators still in use then raise StateError."""
+        with self._thread_lock:
+            self._db.close()
+
+    @property
+    def _checksum_column(self) -> str:
+        return "checksum" if self._content is Content.CURRENT else "NULL"
+
+    def _rows(self, query: str, values: tuple[str | int, ...]) -> list[tuple]:  # type: ignore[type-arg]
+        with self._thread_lock, self._faults_of("read"):
+            return self._db.execute(query, values).fetchall()
+
+    def _number(self, query: str, topic: str, partition: int) -> int:
+        value = self._rows(query, (topic, partition))[0][0]
+        return -1 if value is None else int(value)
+
+    def _damaged(self, place: str) -> StateError:
+        return StateError(f"{self.path}: {damage_text(f'{place}: the record is damaged or gone')}")
+
+    @contextlib.contextmanager
+    def _faults_of(self, action: str) -> Iterator[None]:
+        """Errors of SQLite in this block as errors of this package, which say what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", type(error).__name__)
+            raise database_fault(self.path, action, name, str(error)) from error
