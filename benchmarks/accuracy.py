@@ -18,7 +18,7 @@ from sfm_stream.estimation.estimate import channel_of, estimate
 from sfm_stream.estimation.pair import estimate_pair
 from sfm_stream.estimation.union import union
 from sfm_stream.methods.logic import bit_and
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.noisy_bits import NoisyBits
 from sfm_stream.sketch.sfm import SfmSketch
@@ -92,7 +92,7 @@ def tally(shape, releases, epsilon, pattern, n, trials):
 def pair(shape, epsilon, both, trials):
     """(trials, 3, 4): unclamped, standard error, low, high for both, only first, and both from the AND alone."""
     rng = np.random.default_rng([3, *shape, round(1000 * epsilon), both])
-    q, k, alone = 1 / (math.exp(epsilon) + 1), flip_threshold(epsilon), PAIR_SIZE - both
+    q, k, alone = 1 / (math.exp(epsilon) + 1), flip_threshold_of(epsilon), PAIR_SIZE - both
     found = []
     for _ in range(trials):
         noisy = noisy_pair(rng, *shape, (both, alone, alone), (q, q))
@@ -182,7 +182,7 @@ def pair_table(run, trials):
     part = "RMSE / stated / coverage in %"
     header("eps", "in both", "one sketch alone", f"both: {part}", f"only first: {part}", "both, from AND alone: RMSE")
     for e, both in product(PAIR_EPSILONS, PAIR_SHARED):
-        _, sandwich = standard_errors(SketchShape(*BIG), channel_of(flip_threshold(e)), float(PAIR_SIZE))
+        _, sandwich = standard_errors(SketchShape(*BIG), channel_of(flip_threshold_of(e)), float(PAIR_SIZE))
         cells = []
         for place, truth in enumerate((both, PAIR_SIZE - both)):
             here = found[e, both][:, place]

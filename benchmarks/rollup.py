@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from sfm_stream.estimation.estimate import estimate
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.rollup import Rollup
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.merge import merge_tally
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
@@ -34,7 +34,7 @@ RUNS = 5
 WINDOW_MS, WINDOWS = 900_000, 4
 START_MS = 1_767_225_600_000
 SHAPE = SketchShape(4096, 24)
-K = flip_threshold(Decimal(4))
+K = flip_threshold_of(Decimal(4))
 ITEMS = 20_000
 
 

@@ -29,7 +29,7 @@ from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.whole import counter_of
 from sfm_stream.privacy.coins import SystemCoins
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip_bits
 from sfm_stream.sketch.bernoulli import WORD64, Word
 from sfm_stream.transport.files.lines import LineInput
@@ -142,7 +142,7 @@ def flips(runs: int, folder: Path) -> None:
     """Sketches of 4096 x 24 flipped, lazily by bytes, by whole words, and from /dev/urandom."""
     shape = SketchShape(4096, 24)
     raw = PcsaSketch(shape).add(np.arange(100_000))
-    k = flip_threshold(2)
+    k = flip_threshold_of(2)
 
     def words() -> None:
         for _ in range(300):

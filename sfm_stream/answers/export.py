@@ -110,8 +110,8 @@ def exported_rows(
 def _epsilon(record: Release | RollupRecord, epsilon_selection: float) -> float:
     """The most that an item under the key can lose over the releases in a record."""
     if isinstance(record, Release):
-        return epsilon_of(record.sketch.k) + epsilon_selection
-    return record.released * (epsilon_of(record.tally.k) + epsilon_selection)
+        return epsilon_of(record.sketch.flip_threshold) + epsilon_selection
+    return record.released * (epsilon_of(record.tally.flip_threshold) + epsilon_selection)
 
 
 def _release_row(release: Release) -> TableRow:
@@ -149,7 +149,7 @@ def _figures(found: Estimate) -> TableRow:
 
 
 def _common(record: Release | RollupRecord, sketch: SfmSketch) -> TableRow:
-    is_noise = sketch.k == GRID // 2  # p = 0.5, for which Presto's format has no place
+    is_noise = sketch.flip_threshold == GRID // 2  # p = 0.5, for which Presto's format has no place
     return {
         "pipeline": record.pipeline,
         "epoch": record.epoch,
@@ -159,7 +159,7 @@ def _common(record: Release | RollupRecord, sketch: SfmSketch) -> TableRow:
         "source_partition": record.partition,
         "source_partitions": record.partitions,
         "unit": record.unit,
-        "flip_probability": presto.probability(sketch.k),
+        "flip_probability": presto.probability(sketch.flip_threshold),
         "hash": sketch.hash,
         "buckets": sketch.shape.buckets,
         "levels": sketch.shape.levels,

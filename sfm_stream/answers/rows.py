@@ -53,7 +53,7 @@ def window_rows(
             grain="window",
             window=release.window,
             estimate=estimate(release.sketch),
-            epsilon=epsilon_of(release.sketch.k) + epsilon_selection,
+            epsilon=epsilon_of(release.sketch.flip_threshold) + epsilon_selection,
             released=1,
             windows=1,
             complete=True,
@@ -85,7 +85,7 @@ def rollup_rows(
             grain=grain,
             window=record.window,
             estimate=rollup_estimate(record, absence),
-            epsilon=record.released * (epsilon_of(record.tally.k) + epsilon_selection),
+            epsilon=record.released * (epsilon_of(record.tally.flip_threshold) + epsilon_selection),
             released=record.released,
             windows=record.windows,
             complete=record.complete,
@@ -176,9 +176,9 @@ class _Union:
 
     def add(self, release: Release) -> None:
         _require_mergeable(self.first, release)
-        part = self.parts.get(release.sketch.k)
+        part = self.parts.get(release.sketch.flip_threshold)
         if part is None:
-            part = self.parts[release.sketch.k] = TallySum.like(release.sketch)
+            part = self.parts[release.sketch.flip_threshold] = TallySum.like(release.sketch)
         part.add(release.sketch)
         size_ms = release.window.end_ms - release.window.start_ms
         self.epochs.setdefault(release.epoch, _Epoch(release.partition, size_ms)).released += 1

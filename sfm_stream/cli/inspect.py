@@ -79,7 +79,7 @@ def _cells(record: WireRecord) -> tuple[str, ...]:
     key = key_text(decode_key(record.key))
     if isinstance(record, Release):
         content = (
-            f"{record.sketch.shape} epsilon of the bits {epsilon_of(record.sketch.k):.6g}, "
+            f"{record.sketch.shape} epsilon of the bits {epsilon_of(record.sketch.flip_threshold):.6g}, "
             f"ones {int(record.sketch.ones().sum())}"
         )
         return "release", name, key, *times, content
@@ -127,8 +127,8 @@ def _as_json(record: WireRecord) -> dict[str, object]:
             "release_id": record.release_id.hex(),
             "buckets": sketch.shape.buckets,
             "levels": sketch.shape.levels,
-            "k": sketch.k,
-            "epsilon_bits": epsilon_of(sketch.k),
+            "k": sketch.flip_threshold,
+            "epsilon_bits": epsilon_of(sketch.flip_threshold),
             "hash": sketch.hash,
             "bits": base64.b64encode(sketch.bits).decode(),
         }
@@ -145,10 +145,10 @@ def _rollup_json(record: RollupRecord) -> dict[str, object]:
         "revision": record.revision,
         "buckets": record.tally.shape.buckets,
         "levels": record.tally.shape.levels,
-        "k": record.tally.k,
+        "k": record.tally.flip_threshold,
         "hash": record.tally.hash,
         "ones_by_level": record.tally.counts.sum(axis=1).tolist(),
-        "merged_k": record.merged.k,
+        "merged_k": record.merged.flip_threshold,
         "merged": base64.b64encode(record.merged.bits).decode(),
         "estimate": record.value,
         "standard_error": finite(record.standard_error),

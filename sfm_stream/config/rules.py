@@ -13,7 +13,7 @@ from sfm_stream.errors import ConfigError, SfmStreamError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
-from sfm_stream.privacy.epsilon import flip_threshold, parse_epsilon
+from sfm_stream.privacy.epsilon import flip_threshold_of, parse_epsilon
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.selection import parse_delta, selection_table
 from sfm_stream.readable import duration, instant
@@ -70,7 +70,7 @@ class Check:
         """Raises ConfigError with every problem found."""
         settings = self.settings
         shape = self.attempt("sketch", lambda: SketchShape(settings.sketch.buckets, settings.sketch.levels))
-        threshold = self.attempt("privacy", lambda: flip_threshold(settings.privacy.epsilon))
+        threshold = self.attempt("privacy", lambda: flip_threshold_of(settings.privacy.epsilon))
         item_hash = self.attempt("sketch.hash_key_file", self.item_hash)
         keys = self.attempt("privacy", self.key_rule)
         self.windows()

@@ -72,9 +72,9 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
         raise UsageError("estimate: a raw sketch is secret and has no public estimate: flip it first (sfm_stream.flip)")
     if isinstance(source, NoisyBitmap):
         return _of_bitmap(source, confidence)
-    if 2 * source.k >= GRID:
+    if 2 * source.flip_threshold >= GRID:
         return _judged(NOTHING, confidence)
-    channel = channel_of(source.k)
+    channel = channel_of(source.flip_threshold)
     if isinstance(source, SfmSketch):
         solution = one_sketch.solve(source.shape, channel, source.ones(), confidence)
     elif source.releases == 1:

@@ -50,14 +50,14 @@ def estimate_pair(first: SfmSketch, second: SfmSketch, *, confidence: float = 0.
     saturated or pure noise, all parts are uninformative. Raises IncompatibleError, UsageError.
     """
     require_confidence(confidence)
-    require_same("pair", first, second, same_k=False)
+    require_same("pair", first, second, same_flip_threshold=False)
     require_draws_of_their_own("pair", map(NoisyBits.of, (first, second)))
     alone = [estimate(sketch, confidence=confidence) for sketch in (first, second)]
-    epsilon = Mechanism.flipping(merged_threshold([first.k, second.k])).epsilon
+    epsilon = Mechanism.flipping(merged_threshold([first.flip_threshold, second.flip_threshold])).epsilon
     if any(one.status in (Status.SATURATED, Status.UNINFORMATIVE) for one in alone):
         nothing = normal_estimate(0.0, float("inf"), confidence)
         return PairEstimate(nothing, nothing, nothing, nothing, epsilon)
-    model = _Model(first.shape, channel_of(first.k), channel_of(second.k))
+    model = _Model(first.shape, channel_of(first.flip_threshold), channel_of(second.flip_threshold))
     sums = model.sums(first.cells(), second.cells())
     at = model.solve(sums, np.array([one.value for one in alone]))
     weights, information = model.weights(at)

@@ -31,26 +31,27 @@ from sfm_stream.sketch.sfm import GRID
 
 
 def bit_or(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyBits:
-    """The or of k vectors, by the randomized merge (paper, thm. sym-merge-general). Symmetric mechanisms only.
+    """The or of any number of vectors, by the randomized merge (paper, thm. sym-merge-general).
 
-    digits: coins other than the ones that follow from the inputs. Raises UsageError, IncompatibleError.
+    Symmetric mechanisms only. digits: coins other than the ones that follow from the inputs.
+    Raises UsageError, IncompatibleError.
     """
     _require(inputs, "or", lambda mechanism: mechanism.symmetric, "a symmetric mechanism")
     if len(inputs) == 1:
         return inputs[0]
     ones: dict[int, NDArray[np.int64]] = {}
     for bits in inputs:
-        k = bits.mechanism.empty
-        ones[k] = ones.get(k, np.zeros(bits.length, np.int64)) + bits.array()
+        threshold = bits.mechanism.empty
+        ones[threshold] = ones.get(threshold, np.zeros(bits.length, np.int64)) + bits.array()
     releases = Counter(bits.mechanism.empty for bits in inputs)
     merged = merged_threshold([bits.mechanism.empty for bits in inputs])
-    groups = [(k, releases[k], ones[k]) for k in sorted(ones)]
+    groups = [(threshold, releases[threshold], ones[threshold]) for threshold in sorted(ones)]
     drawn = merged_ones(groups, merged, digits, [bits.digest() for bits in inputs])
     return NoisyBits.of_array(Mechanism.flipping(merged), drawn)
 
 
 def bit_and(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyBits:
-    """The and of k vectors: not the or of what is not in them (paper, cor. and-sym-rr-merge). As bit_or otherwise."""
+    """The and of any number of vectors, by De Morgan's law (paper, cor. and-sym-rr-merge). Arguments as for bit_or."""
     return bit_not(bit_or([bit_not(bits) for bits in inputs], digits))
 
 
@@ -67,7 +68,7 @@ def bit_not(bits: NoisyBits) -> NoisyBits:
 
 
 def or_by_xor(inputs: Sequence[NoisyBits]) -> NoisyBits:
-    """The or of k vectors as the xor of their noisy bits, without coins (paper, thm. xor-rr-merge).
+    """The or of any number of vectors as the xor of their noisy bits, without coins (paper, thm. xor-rr-merge).
 
     Only where every p is 1/2, the one case in which a deterministic merge exists (paper, thm.
     unique-deterministic-merge). Raises UsageError, IncompatibleError.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import ROUND_FLOOR, Decimal
 from typing import TypeAlias
 
-from sfm_stream.privacy.epsilon import Epsilon, decimals, flip_threshold, parse_epsilon, places_for
+from sfm_stream.privacy.epsilon import Epsilon, decimals, flip_threshold_of, parse_epsilon, places_for
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.sfm import GRID
 
@@ -15,7 +15,7 @@ Kind: TypeAlias = Callable[[Epsilon], Mechanism]
 
 def symmetric(epsilon: Epsilon) -> Mechanism:
     """M_sym: q = 1/(e^epsilon + 1), p = 1 - q (paper, def. sym-rr). The one that releases use."""
-    return Mechanism.flipping(flip_threshold(epsilon))
+    return Mechanism.flipping(flip_threshold_of(epsilon))
 
 
 def xor(epsilon: Epsilon) -> Mechanism:

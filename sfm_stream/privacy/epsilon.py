@@ -73,8 +73,8 @@ def parse_epsilon(value: object, name: str = "epsilon") -> Decimal:
     return number
 
 
-def flip_threshold(epsilon: Epsilon, word: Word = WORD64) -> int:
-    """k = ceil(2^bits / (e^epsilon + 1)), so that (2^bits - k) / k <= e^epsilon (paper, thm. dp-bit-flip).
+def flip_threshold_of(epsilon: Epsilon, word: Word = WORD64) -> int:
+    """t = ceil(2^bits / (e^epsilon + 1)), so that (2^bits - t) / t <= e^epsilon (paper, thm. dp-bit-flip).
 
     The quotient is irrational for every rational epsilon but 0, so the ceiling is the floor plus one.
     """
@@ -95,7 +95,7 @@ def shared(epsilon: Epsilon, parts: int) -> Decimal:
         return parse_epsilon(epsilon) / parts
 
 
-def epsilon_of(k: int) -> float:
-    """ln((2^64 - k) / k): the realised epsilon of a release with flip threshold k."""
+def epsilon_of(flip_threshold: int) -> float:
+    """ln((2^64 - t) / t): the realised epsilon of a release with flip threshold t."""
     with decimals():
-        return float((Decimal((1 << 64) - k) / Decimal(k)).ln())
+        return float((Decimal((1 << 64) - flip_threshold) / Decimal(flip_threshold)).ln())

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.privacy.epsilon import Epsilon, flip_threshold
+from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of
 from sfm_stream.sketch.bernoulli import WORD64, Word, draw
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import SfmSketch
@@ -18,8 +18,8 @@ def flip(raw: PcsaSketch, epsilon: Epsilon, coins: Coins = SYSTEM_COINS) -> SfmS
     Each call is a release of its own and costs epsilon again: flip a sketch once and share the result.
     Raises EpsilonError, EntropyError.
     """
-    k = flip_threshold(epsilon)
-    return SfmSketch(raw.shape, k, raw.hash.name, flip_bits(raw.bits, k, coins).tobytes())
+    threshold = flip_threshold_of(epsilon)
+    return SfmSketch(raw.shape, threshold, raw.hash.name, flip_bits(raw.bits, threshold, coins).tobytes())
 
 
 def flip_bits(

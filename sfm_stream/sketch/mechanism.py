@@ -59,9 +59,9 @@ class Mechanism:
             raise UsageError(f"thresholds {self.lit} and {self.empty} are not in 0 < empty <= lit < 2^64")
 
     @classmethod
-    def flipping(cls, k: int) -> Mechanism:
-        """The symmetric one, which inverts each bit with probability k / 2^64."""
-        return cls(GRID - k, k)
+    def flipping(cls, flip_threshold: int) -> Mechanism:
+        """The symmetric one, which inverts each bit with probability flip_threshold / 2^64."""
+        return cls(GRID - flip_threshold, flip_threshold)
 
     @property
     def symmetric(self) -> bool:

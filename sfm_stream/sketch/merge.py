@@ -1,4 +1,4 @@
-"""The randomized merge of private sketches (paper, thm. sym-merge-general), k of them in one step.
+"""The randomized merge of private sketches (paper, thm. sym-merge-general), any number of them in one step.
 
 With q* = q(eps*), p* = 1 - q* and r_i = q_i / p_i = e^-eps_i, the closed form of the paper's Kronecker product is
 
@@ -33,41 +33,43 @@ def merge(sketches: Iterable[SfmSketch], digits: Digits | None = None) -> SfmSke
     """
     by_noise: dict[int, list[SfmSketch]] = {}
     for sketch in sketches:
-        by_noise.setdefault(sketch.k, []).append(sketch)
-    return merge_tallies([Tally.of(by_noise[k]) for k in sorted(by_noise)], digits)
+        by_noise.setdefault(sketch.flip_threshold, []).append(sketch)
+    return merge_tallies([Tally.of(by_noise[threshold]) for threshold in sorted(by_noise)], digits)
 
 
 def merge_tallies(tallies: Sequence[Tally], digits: Digits | None = None) -> SfmSketch:
-    """The same for tallies, one for each k: how many ones there are is all that the closed form asks of a cell."""
+    """As `merge`, of tallies with one flip threshold each: the closed form needs only the number of ones in a cell."""
     if not tallies:
         raise UsageError("merge: no sketches")
     first = tallies[0]
     for other in tallies[1:]:
-        require_same("merge", first, other, same_k=False)
+        require_same("merge", first, other, same_flip_threshold=False)
     require_disjoint("merge", tallies)
     if len(tallies) == 1 and first.releases == 1:
-        return SfmSketch(first.shape, first.k, first.hash, _packed(first.counts.reshape(-1) > 0))
-    merged_k = merged_threshold([tally.k for tally in tallies for _ in range(tally.releases)])
-    groups = [(tally.k, tally.releases, tally.counts.reshape(-1)) for tally in tallies]
-    ones = merged_ones(groups, merged_k, digits, [tally.digest() for tally in tallies])
-    return SfmSketch(first.shape, merged_k, first.hash, _packed(ones))
+        return SfmSketch(first.shape, first.flip_threshold, first.hash, _packed(first.counts.reshape(-1) > 0))
+    threshold = merged_threshold([tally.flip_threshold for tally in tallies for _ in range(tally.releases)])
+    groups = [(tally.flip_threshold, tally.releases, tally.counts.reshape(-1)) for tally in tallies]
+    ones = merged_ones(groups, threshold, digits, [tally.digest() for tally in tallies])
+    return SfmSketch(first.shape, threshold, first.hash, _packed(ones))
 
 
 def merged_ones(
     groups: Sequence[tuple[int, int, NDArray[np.integer]]],
-    merged_k: int,
+    threshold: int,
     digits: Digits | None,
     digests: Sequence[bytes],
 ) -> NDArray[np.bool_]:
-    """Shape (cells,): the merged bits. groups: (k, releases, how many of them show a one in each cell), one for each k.
+    """Shape (cells,): the merged bits.
 
-    digests: of the inputs, from which the coins follow where `digits` is None.
+    groups: one for each flip threshold of the inputs: the threshold, how many releases have it, and shape (cells,), how
+    many of them show a one. threshold: of the merge, see merged_threshold. digests: of the inputs; the coins follow
+    from them where `digits` is None.
     """
     product = np.ones(len(groups[0][2]))
-    for k, releases, counts in groups:
-        powers = (-(k / (GRID - k))) ** np.arange(releases + 1)
+    for flip_threshold, releases, counts in groups:
+        powers = (-(flip_threshold / (GRID - flip_threshold))) ** np.arange(releases + 1)
         product *= powers[counts]
-    return draw(len(product), _thresholds(product, merged_k), digits or _shake(digests))
+    return draw(len(product), _thresholds(product, threshold), digits or _shake(digests))
 
 
 def merge_tally(tally: Tally) -> SfmSketch:
@@ -75,26 +77,27 @@ def merge_tally(tally: Tally) -> SfmSketch:
     return merge_tallies([tally])
 
 
-def merged_threshold(ks: Sequence[int]) -> int:
-    """k of the merge: q* 2^64 rounded up, from exact rationals; at most 2^63.
+def merged_threshold(flip_thresholds: Sequence[int]) -> int:
+    """The flip threshold of the merge: q* 2^64 rounded up, from exact rationals; at most 2^63.
 
-    q* = (1 - prod) / (2 - prod) with prod = prod (1 - e^-eps_i) = prod (2^64 - 2 k_i) / (2^64 - k_i).
+    q* = (1 - prod) / (2 - prod) with prod = prod (1 - e^-eps_i) = prod (2^64 - 2 t_i) / (2^64 - t_i), t_i the
+    thresholds of the inputs.
     """
     above, below = 1, 1
-    for k, count in Counter(ks).items():
-        above *= (GRID - 2 * k) ** count
-        below *= (GRID - k) ** count
+    for threshold, releases in Counter(flip_thresholds).items():
+        above *= (GRID - 2 * threshold) ** releases
+        below *= (GRID - threshold) ** releases
     return -(-GRID * (below - above) // (2 * below - above))
 
 
-def one_probability(product: NDArray[np.float64], merged_k: int) -> NDArray[np.float64]:
+def one_probability(product: NDArray[np.float64], threshold: int) -> NDArray[np.float64]:
     """Pr(out = 1) for each value of the product over the ones of -e^-eps_i (1.0 where there is none)."""
-    return (1.0 - merged_k / GRID) * (1.0 - product)
+    return (1.0 - threshold / GRID) * (1.0 - product)
 
 
-def _thresholds(product: NDArray[np.float64], merged_k: int) -> NDArray[np.uint64]:
+def _thresholds(product: NDArray[np.float64], threshold: int) -> NDArray[np.uint64]:
     # One float below 2^64 is the largest threshold; the closed form stays below 1 for every epsilon in range.
-    scaled = np.minimum(one_probability(product, merged_k) * float(GRID), float(GRID - 2048))
+    scaled = np.minimum(one_probability(product, threshold) * float(GRID), float(GRID - 2048))
     return scaled.astype(np.uint64)
 
 

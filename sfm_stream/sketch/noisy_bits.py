@@ -38,7 +38,7 @@ class NoisyBits:
     @classmethod
     def of(cls, sketch: SfmSketch) -> NoisyBits:
         """The bits of a private sketch."""
-        return cls(Mechanism.flipping(sketch.k), sketch.shape.cells, sketch.bits)
+        return cls(Mechanism.flipping(sketch.flip_threshold), sketch.shape.cells, sketch.bits)
 
     @classmethod
     def of_array(cls, mechanism: Mechanism, bits: NDArray[np.bool_]) -> NoisyBits:

@@ -17,30 +17,30 @@ GRID = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class SfmSketch:
-    """A flipped PCSA bitmap: each cell was inverted with probability exactly k / 2^64 (paper, def. sym-rr).
+    """A flipped PCSA bitmap (paper, def. sym-rr): each cell was inverted with probability flip_threshold / 2^64.
 
-    bits: shape.nbytes bytes, cell number = bit number, least significant bit first. hash: public name of the item
-    hash. k in 1 .. 2^63; k = 2^63 is pure noise, which only a merge of very many noisy sketches reaches.
+    flip_threshold: 1 .. 2^63. At 2^63 the bits are pure noise; only a merge of very many sketches gets there. hash: the
+    public name of the item hash. bits: shape.nbytes bytes, cell number = bit number, least significant bit first.
     """
 
     shape: SketchShape
-    k: int
+    flip_threshold: int
     hash: str
     bits: bytes
 
     def __post_init__(self) -> None:
-        for name, value, kind in (("k", self.k, int), ("hash", self.hash, str), ("bits", self.bits, bytes)):
-            if type(value) is not kind:
-                raise UsageError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
-        if not 1 <= self.k <= GRID // 2:
-            raise UsageError(f"k: {self.k} is outside 1..2^63")
+        for name, expected in (("flip_threshold", int), ("hash", str), ("bits", bytes)):
+            if type(value := getattr(self, name)) is not expected:
+                raise UsageError(f"{name}: expected {expected.__name__}, got {type(value).__name__}")
+        if not 1 <= self.flip_threshold <= GRID // 2:
+            raise UsageError(f"flip_threshold: {self.flip_threshold} is outside 1..2^63")
         if len(self.bits) != self.shape.nbytes:
             raise UsageError(f"bits: {len(self.bits)} bytes where {self.shape} has {self.shape.nbytes}")
 
     @property
     def flip_probability(self) -> float:
-        """q = k / 2^64. Of a release it prices its privacy; of a merge it is only a measure of noise."""
-        return self.k / GRID
+        """q = flip_threshold / 2^64. Of a release it is the price in privacy; of a merge it only measures the noise."""
+        return self.flip_threshold / GRID
 
     def cells(self) -> NDArray[np.bool_]:
         """Shape (levels, buckets): the noisy bits."""
@@ -53,8 +53,8 @@ class SfmSketch:
         return np.asarray(np.bitwise_count(packed).sum(axis=1, dtype=np.int64))
 
     def digest(self) -> bytes:
-        """SHA-256 of shape, k, hash and bits: the identity of this content."""
-        head = f"{self.shape} {self.k} {self.hash}\n".encode()
+        """SHA-256 of shape, flip threshold, hash and bits: the identity of this content."""
+        head = f"{self.shape} {self.flip_threshold} {self.hash}\n".encode()
         return hashlib.sha256(head + self.bits).digest()
 
     def __repr__(self) -> str:
@@ -67,16 +67,16 @@ class Described(Protocol):
     @property
     def shape(self) -> SketchShape: ...
     @property
-    def k(self) -> int: ...
+    def flip_threshold(self) -> int: ...
     @property
     def hash(self) -> str: ...
 
 
-def require_same(what: str, first: Described, other: Described, *, same_k: bool) -> None:
+def require_same(what: str, first: Described, other: Described, *, same_flip_threshold: bool) -> None:
     """Raise IncompatibleError naming the first property in which two sketches differ."""
     pairs = [("shape", str(first.shape), str(other.shape)), ("hash", first.hash, other.hash)]
-    if same_k:
-        pairs.append(("flip probability k", str(first.k), str(other.k)))
+    if same_flip_threshold:
+        pairs.append(("flip probability k", str(first.flip_threshold), str(other.flip_threshold)))
     for name, mine, theirs in pairs:
         if mine != theirs:
             raise IncompatibleError(f"{what}: {name} differs, {mine} against {theirs}")

@@ -1,4 +1,4 @@
-"""The tally: per cell, how many of the k releases show a one. It keeps what a merge throws away."""
+"""The tally: per cell, how many of the releases show a one. It keeps what a merge throws away."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from sfm_stream.sketch.shape import SketchShape
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts of noisy ones over `releases` sketches of one shape, hash and k. Merges by addition, in any order.
+    """The number of noisy ones in each cell, over `releases` sketches of one shape, hash and flip threshold.
+
+    Tallies of disjoint releases are added with `+`, in any order.
 
     counts: shape (levels, buckets), int32, read-only, each in 0..releases. Post-processing: it costs no privacy.
     contents: digests of the bits of its releases, as far as they are known: a tally that was read has none.
     """
 
     shape: SketchShape
-    k: int
+    flip_threshold: int
     hash: str
     releases: int
     counts: NDArray[np.int32]
@@ -43,7 +45,7 @@ class Tally:
 
     @classmethod
     def of(cls, sketches: Iterable[SfmSketch]) -> Tally:
-        """The tally of one or more releases. Raises IncompatibleError if shape, hash or k differ.
+        """The tally of one or more releases. Raises IncompatibleError if shape, hash or flip threshold differ.
 
         And UsageError where a release is there twice: its noise, counted twice, would pass for items.
         """
@@ -53,11 +55,11 @@ class Tally:
         first = inputs[0]
         counts = np.zeros((first.shape.levels, first.shape.buckets), np.int32)
         for sketch in inputs:
-            require_same("tally", first, sketch, same_k=True)
+            require_same("tally", first, sketch, same_flip_threshold=True)
             counts += sketch.cells()
         require_draws_of_their_own("tally", map(NoisyBits.of, inputs))
         contents = frozenset(hashlib.blake2b(sketch.bits, digest_size=16).digest() for sketch in inputs)
-        return cls(first.shape, first.k, first.hash, len(inputs), counts, contents)
+        return cls(first.shape, first.flip_threshold, first.hash, len(inputs), counts, contents)
 
     def __add__(self, other: Tally) -> Tally:
         """The tally over both sets of releases, which must be disjoint.
@@ -66,11 +68,11 @@ class Tally:
         """
         if not isinstance(other, Tally):
             return NotImplemented
-        require_same("tally", self, other, same_k=True)
+        require_same("tally", self, other, same_flip_threshold=True)
         require_disjoint("tally", [self, other])
         return Tally(
             self.shape,
-            self.k,
+            self.flip_threshold,
             self.hash,
             self.releases + other.releases,
             self.counts + other.counts,
@@ -80,9 +82,9 @@ class Tally:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        return (self.shape, self.k, self.hash, self.releases) == (
+        return (self.shape, self.flip_threshold, self.hash, self.releases) == (
             other.shape,
-            other.k,
+            other.flip_threshold,
             other.hash,
             other.releases,
         ) and np.array_equal(self.counts, other.counts)
@@ -91,7 +93,7 @@ class Tally:
 
     def digest(self) -> bytes:
         """SHA-256 of everything in the tally: the identity of this content."""
-        head = f"{self.shape} {self.k} {self.hash} {self.releases}\n".encode()
+        head = f"{self.shape} {self.flip_threshold} {self.hash} {self.releases}\n".encode()
         return hashlib.sha256(head + self.counts.astype("<i4").tobytes()).digest()
 
     def histogram(self) -> NDArray[np.int64]:
@@ -102,13 +104,14 @@ class Tally:
 
 
 def require_disjoint(what: str, tallies: Sequence[Tally]) -> None:
-    """Raise UsageError where two tallies, of one shape and whatever k, are known to share a release.
+    """Raise UsageError where two of the tallies are known to hold the same release.
 
-    They are if they share the bits of one, or if all their counts are equal. Two independent sums agree in a cell no
-    more often than two single draws of the noise with the smaller k, so the chance of a wrong refusal is again 2^-64.
+    The tallies have one shape; their flip thresholds may differ. Two tallies are known to share a release if both list
+    its bits, or if all their counts are equal. The counts of independent releases are equal with a chance of at most
+    2^-64: a cell agrees in two sums no more often than in two single draws with the smaller threshold.
     """
     for one, other in combinations(tallies, 2):
-        cells, noise = one.shape.cells, [Mechanism.flipping(one.k), Mechanism.flipping(other.k)]
+        cells, noise = one.shape.cells, [Mechanism.flipping(tally.flip_threshold) for tally in (one, other)]
         shared = one.contents & other.contents and noise[0].tells_copies(cells, noise[1])
         equal = one.releases == other.releases and np.array_equal(one.counts, other.counts)
         if shared or (equal and all(mechanism.tells_copies(cells) for mechanism in noise)):

@@ -15,19 +15,19 @@ from sfm_stream.sketch.tally import Tally
 
 
 class TallySum:
-    """Sums sketches and tallies of one shape, k and hash; the caller has made sure that they agree."""
+    """Sums sketches and tallies of one shape, flip threshold and hash; the caller has made sure that they agree."""
 
-    __slots__ = ("_planes", "hash", "k", "releases", "shape")
+    __slots__ = ("_planes", "flip_threshold", "hash", "releases", "shape")
 
-    def __init__(self, shape: SketchShape, k: int, item_hash: str) -> None:
-        self.shape, self.k, self.hash = shape, k, item_hash
+    def __init__(self, shape: SketchShape, flip_threshold: int, item_hash: str) -> None:
+        self.shape, self.flip_threshold, self.hash = shape, flip_threshold, item_hash
         self.releases = 0
         self._planes: list[NDArray[np.uint8]] = []
 
     @classmethod
     def like(cls, other: Described) -> TallySum:
         """An empty sum for the same kind of sketches."""
-        return cls(other.shape, other.k, other.hash)
+        return cls(other.shape, other.flip_threshold, other.hash)
 
     @property
     def nbytes(self) -> int:
@@ -62,7 +62,7 @@ class TallySum:
                 digits <<= np.uint8(place)
                 octet |= digits
             counts = octet.astype(np.int32) if not low else counts | octet.astype(np.int32) << low
-        return Tally(self.shape, self.k, self.hash, self.releases, counts.reshape(self.shape.levels, -1))
+        return Tally(self.shape, self.flip_threshold, self.hash, self.releases, counts.reshape(self.shape.levels, -1))
 
     def _carry(self, carry: NDArray[np.uint8], place: int) -> None:
         """Add `carry` at this binary place."""

@@ -163,7 +163,7 @@ def _written(record: WireRecord) -> list[bytes]:
     window = (record.window.start_ms, record.window.end_ms)
     if isinstance(record, Release):
         sketch = record.sketch
-        shape = (sketch.shape.buckets, sketch.shape.levels, sketch.k, sketch.hash)
+        shape = (sketch.shape.buckets, sketch.shape.levels, sketch.flip_threshold, sketch.hash)
         values = (1, record.release_id, *origin, *window, record.unit, *shape, sketch.bits, record.key)
         return pieces(LAYOUTS[1], (VERSION, *values))
     tally = record.tally
@@ -171,8 +171,8 @@ def _written(record: WireRecord) -> list[bytes]:
         *(3, *origin, record.grain, *window, record.zone, record.unit),
         *(record.windows, record.decided, record.released, record.complete, record.revision),
         *(record.value, record.standard_error, record.low, record.high, record.confidence),
-        *(STATUSES.index(record.status), tally.shape.buckets, tally.shape.levels, tally.k, tally.hash),
-        *(_planes(tally), record.merged.k, record.merged.bits, record.key),
+        *(STATUSES.index(record.status), tally.shape.buckets, tally.shape.levels, tally.flip_threshold, tally.hash),
+        *(_planes(tally), record.merged.flip_threshold, record.merged.bits, record.key),
     )
     return pieces(LAYOUTS[3], (VERSION, *values))
 
@@ -259,12 +259,12 @@ def _shape(values: dict[str, Any]) -> SketchShape:
         raise FormatError(field, problem) from None
 
 
-def _sketch(shape: SketchShape, values: dict[str, Any], k: str, bits: str) -> SfmSketch:
+def _sketch(shape: SketchShape, values: dict[str, Any], threshold: str, bits: str) -> SfmSketch:
     _require_length(bits, values[bits], shape.nbytes)
     try:
-        return SfmSketch(shape, values[k], values["hash"], values[bits])
+        return SfmSketch(shape, values[threshold], values["hash"], values[bits])
     except UsageError:
-        raise FormatError(k, f"{values[k]} is outside 1..2^63") from None
+        raise FormatError(threshold, f"{values[threshold]} is outside 1..2^63") from None
 
 
 def _require_length(field: str, bitmap: bytes, expected: int) -> None:

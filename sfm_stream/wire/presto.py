@@ -39,21 +39,21 @@ _JAVA_LONG_MAX = (1 << 63) - 1
 def encode(sketch: SfmSketch) -> bytes:
     """The sketch as Presto reads it: 21 bytes and the bitmap without its trailing zero bytes.
 
-    p is k / 2^64 rounded down to a float64, so that ln(1/p - 1) never understates what the release reveals; k comes
-    back from `decode` with all but its leading 53 bits cleared. The hash is not part of the bytes. Raises TypeError
-    for a raw sketch, FormatError for k = 2^63 (pure noise, p = 0.5), which the format has no place for.
+    p is flip_threshold / 2^64, rounded down to a float64, so that ln(1/p - 1) is never less than the epsilon of the
+    release; `decode` gives back a threshold that keeps the leading 53 bits only. The hash is not part of the bytes.
+    Raises TypeError for a raw sketch, FormatError for pure noise (p = 0.5), which the format cannot hold.
     """
     if not isinstance(sketch, SfmSketch):
         raise TypeError(f"only a private SfmSketch can be exported, got {type(sketch).__name__}")
-    if sketch.k == GRID // 2:
+    if sketch.flip_threshold == GRID // 2:
         raise FormatError("flip probability", "0.5 (pure noise) is outside Presto's [0, 0.5)")
     bitmap = sketch.bits.rstrip(b"\0")
     shape = sketch.shape
-    return _HEAD.pack(_TAG, shape.bucket_bits, shape.levels, probability(sketch.k), len(bitmap)) + bitmap
+    return _HEAD.pack(_TAG, shape.bucket_bits, shape.levels, probability(sketch.flip_threshold), len(bitmap)) + bitmap
 
 
 def decode(blob: bytes, hash: str = "xxh64") -> SfmSketch:
-    """The private sketch in Presto's bytes; k = floor(p 2^64), exact for every p >= 2^-12.
+    """The private sketch in Presto's bytes; its flip threshold is floor(p 2^64), exact for every p >= 2^-12.
 
     hash: the public name of the item hash, which only the caller can know. A sketch that Presto itself merged decodes
     like any other, bias included. Raises FormatError naming the field: bytes that Presto's writer does not produce, a
@@ -62,10 +62,10 @@ def decode(blob: bytes, hash: str = "xxh64") -> SfmSketch:
     shape, p, bitmap = _read(blob)
     if p == 0.0:
         raise FormatError("flip probability", "0 marks a raw, secret sketch where a private one is expected")
-    k = int(p * float(GRID))
-    if k < 1:
+    flip_threshold = int(p * float(GRID))
+    if flip_threshold < 1:
         raise FormatError("flip probability", f"{p} is below 2^-64, the smallest one supported")
-    return SfmSketch(shape, k, hash, bitmap)
+    return SfmSketch(shape, flip_threshold, hash, bitmap)
 
 
 def read_raw(blob: bytes, item_hash: ItemHash = XXH64) -> PcsaSketch:
@@ -80,15 +80,15 @@ def read_raw(blob: bytes, item_hash: ItemHash = XXH64) -> PcsaSketch:
     return PcsaSketch.of_bits(shape, np.frombuffer(bitmap, np.uint8), item_hash)
 
 
-def probability(k: int) -> float:
-    """k / 2^64 rounded down to a float64: the flip probability as it stands in the bytes. k: 1..2^63."""
-    spare = max(0, k.bit_length() - _MANTISSA_BITS)
-    return ((k >> spare) << spare) / GRID
+def probability(flip_threshold: int) -> float:
+    """flip_threshold / 2^64 rounded down to a float64: the flip probability that stands in the bytes. 1..2^63."""
+    spare = max(0, flip_threshold.bit_length() - _MANTISSA_BITS)
+    return ((flip_threshold >> spare) << spare) / GRID
 
 
 def cardinality(sketch: SfmSketch) -> int:
     """The number that Presto's `cardinality` returns for `encode(sketch)`; see `presto_cardinality`."""
-    return presto_cardinality(np.frombuffer(sketch.bits, np.uint8), sketch.shape, probability(sketch.k))
+    return presto_cardinality(np.frombuffer(sketch.bits, np.uint8), sketch.shape, probability(sketch.flip_threshold))
 
 
 def presto_cardinality(bits: NDArray[np.uint8], shape: SketchShape, p: float) -> int:

@@ -45,7 +45,7 @@ class Release:
 
     pipeline: 1 to 64 of [a-z0-9._-]. epoch: 1..2^31-1. 0 <= partition < partitions <= 2^31-1. window: 0 <= start <
     end < 2^63 ms. key: canonical bytes (wire/keys.py). unit: neighbours differ by all occurrences of one item under
-    one key in one window, removed, or blanked in place. sketch: k < 2^63. Raises FormatError.
+    one key in one window, removed, or blanked in place. sketch: flip threshold below 2^63. Raises FormatError.
     """
 
     pipeline: str
@@ -61,7 +61,7 @@ class Release:
         _check_origin(self.pipeline, self.epoch, self.partition, self.partitions)
         _check_window(self.window)
         _check_choice("unit", self.unit, UNITS)
-        _check_noise("k", self.sketch.k, GRID // 2 - 1)
+        _check_noise("k", self.sketch.flip_threshold, GRID // 2 - 1)
         _check_text("hash", self.sketch.hash, _HASH)
         decode_key(self.key)
 
@@ -150,8 +150,8 @@ class RollupRecord:
     def _check_sketches(self) -> None:
         if self.released != self.tally.releases:
             raise FormatError("released", f"{self.released} where the tally has {self.tally.releases}")
-        _check_noise("k", self.tally.k, GRID // 2 - 1)
-        _check_noise("merged_k", self.merged.k, GRID // 2)
+        _check_noise("k", self.tally.flip_threshold, GRID // 2 - 1)
+        _check_noise("merged_k", self.merged.flip_threshold, GRID // 2)
         _check_text("hash", self.tally.hash, _HASH)
         if self.merged.shape != self.tally.shape:
             raise FormatError("merged", f"shape {self.merged.shape} where the tally has {self.tally.shape}")
@@ -210,9 +210,9 @@ def _check_span(grain: str, window: Window) -> None:
             raise FormatError(name, "not on a border of 15 minutes")
 
 
-def _check_noise(field: str, k: int, high: int) -> None:
+def _check_noise(field: str, flip_threshold: int, high: int) -> None:
     # 2^63 is pure noise: only a merge of very many sketches may reach it.
-    _check_int(field, k, 1, high)
+    _check_int(field, flip_threshold, 1, high)
 
 
 def _check_int(field: str, value: object, low: int, high: int) -> None:

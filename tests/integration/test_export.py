@@ -144,7 +144,7 @@ def check_row(row, record):
     """One row says what its record says, and its blob holds the same cells under the same noise."""
     is_release = not hasattr(record, "merged")
     sketch = record.sketch if is_release else record.merged
-    epsilon = np.log((GRID - (k := (record.sketch if is_release else record.tally).k)) / k)
+    epsilon = np.log((GRID - (k := (record.sketch if is_release else record.tally).flip_threshold)) / k)
     expected = {
         "pipeline": record.pipeline,
         "epoch": record.epoch,
@@ -170,8 +170,12 @@ def check_row(row, record):
     assert row.keys() == expected.keys() | {"key", "epsilon", "flip_probability", "sketch"}
     assert encode_key(tuple(json.loads(row["key"]))) == record.key
     assert row["epsilon"] == pytest.approx(expected["released"] * epsilon, rel=1e-12)
-    assert 0 <= Fraction(sketch.k, GRID) - Fraction(row["flip_probability"]) < Fraction(sketch.k, GRID) / 2**52
-    if sketch.k == GRID // 2:
+    assert (
+        0
+        <= Fraction(sketch.flip_threshold, GRID) - Fraction(row["flip_probability"])
+        < Fraction(sketch.flip_threshold, GRID) / 2**52
+    )
+    if sketch.flip_threshold == GRID // 2:
         assert row["sketch"] is None
         return
     blob = oracle.read(row["sketch"])
@@ -423,7 +427,9 @@ def place(row):
 @pytest.mark.parametrize("out", ["out.parquet", "out.csv"])
 def test_a_merge_that_is_pure_noise_has_a_row_and_no_sketch(app, out):
     record = rollups(app.parent / "out.sqlite")[0]
-    noise = replace(record, merged=replace(record.merged, k=GRID // 2), revision=record.revision + 1, high=float("inf"))
+    noise = replace(
+        record, merged=replace(record.merged, flip_threshold=GRID // 2), revision=record.revision + 1, high=float("inf")
+    )
     publish(app, ROLLUPS, encode(noise))
     rows, done = export(app, "--topic", "rollups", out=out)
     check_rows(rows, [*rollups(app.parent / "out.sqlite")[1:9], noise])

@@ -17,7 +17,7 @@ from support.patience import PATIENCE_S
 from support.presto_page import BIAS, PAGE, bias_epsilon, blocks, readme_config, require_as_said
 
 from sfm_stream.answers.export import COLUMNS
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.sketch.shape import SketchShape
@@ -107,7 +107,7 @@ def test_the_figures_of_the_bias_are_those_of_the_old_formula(row, column):
     """100,000 items in sketches that share half of them; the seed is fixed, three rounds stay within these limits."""
     epsilon = bias_epsilon(column)
     count, rng = int(row[0]), np.random.default_rng(epsilon)
-    p = flip_threshold(epsilon) / GRID
+    p = flip_threshold_of(epsilon) / GRID
     share = 100_000 // 2 // count
     ratios = []
     for _ in range(3):

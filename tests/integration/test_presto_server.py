@@ -157,7 +157,7 @@ def test_private_sketches_that_the_engine_made_are_read_and_counted(engine, epsi
     assert abs(found.value - 100_000) < 6 * found.standard_error < 40_000
     raw = PcsaSketch(SHAPE).add(np.arange(100_000))
     flipped = np.bitwise_count(np.frombuffer(sketch.bits, np.uint8) ^ raw.bits).sum()
-    p = sketch.k / 2**64
+    p = sketch.flip_threshold / 2**64
     assert abs(flipped - SHAPE.cells * p) < 6 * np.sqrt(SHAPE.cells * p * (1 - p)), "the same cells, flipped with p"
 
 

@@ -79,7 +79,7 @@ def test_round_trip(sketch):
     check(blob)
     back = presto.decode(blob)
     assert (back.shape, back.hash, back.bits) == (sketch.shape, sketch.hash, sketch.bits)
-    assert 0 <= sketch.k - back.k < max(1, sketch.k >> 52)
+    assert 0 <= sketch.flip_threshold - back.flip_threshold < max(1, sketch.flip_threshold >> 52)
 
 
 @settings(deadline=None, max_examples=100)

@@ -22,12 +22,12 @@ KS = st.integers(GRID // 3000, GRID // 2 - GRID // 40)
 
 
 @st.composite
-def families(draw, least=1, most=5, same_k=False):
+def families(draw, least=1, most=5, same_flip_threshold=False):
     """Sketches of one shape and hash, no two of them alike: a copy is refused."""
     shape, first = draw(SHAPES), draw(KS)
     bits = st.binary(min_size=shape.nbytes, max_size=shape.nbytes)
     contents = draw(st.lists(bits, min_size=least, max_size=most, unique=True))
-    return [SfmSketch(shape, first if same_k else draw(KS), "h", content) for content in contents]
+    return [SfmSketch(shape, first if same_flip_threshold else draw(KS), "h", content) for content in contents]
 
 
 def content(raw):
@@ -69,14 +69,14 @@ def test_more_items_never_darken_a_cell(shape, items):
 
 
 @PLAIN
-@given(families(least=2, same_k=True), st.data())
+@given(families(least=2, same_flip_threshold=True), st.data())
 def test_adding_tallies_equals_tallying_all(sketches, data):
     cut = data.draw(st.integers(1, len(sketches) - 1))
     assert Tally.of(sketches[:cut]) + Tally.of(sketches[cut:]) == Tally.of(sketches)
 
 
 @PLAIN
-@given(families(least=3, most=3, same_k=True))
+@given(families(least=3, most=3, same_flip_threshold=True))
 def test_tallies_commute_and_associate(sketches):
     a, b, c = (Tally.of([sketch]) for sketch in sketches)
     assert a + b == b + a
@@ -84,7 +84,7 @@ def test_tallies_commute_and_associate(sketches):
 
 
 @PLAIN
-@given(families(same_k=True))
+@given(families(same_flip_threshold=True))
 def test_a_histogram_holds_every_cell_once(sketches):
     tally = Tally.of(sketches)
     histogram = tally.histogram()
@@ -97,7 +97,7 @@ def test_a_histogram_holds_every_cell_once(sketches):
 @PLAIN
 @given(families(least=2, most=2))
 def test_tallies_of_different_noise_do_not_mix(sketches):
-    assume(sketches[0].k != sketches[1].k)
+    assume(sketches[0].flip_threshold != sketches[1].flip_threshold)
     with pytest.raises(IncompatibleError, match="flip probability k"):
         Tally.of(sketches)
     with pytest.raises(IncompatibleError, match="flip probability k"):
@@ -113,7 +113,7 @@ def test_merge_is_a_function_of_the_multiset(sketches):
     results = {merge(order) for order in permutations(sketches)}
     assert len(results) == 1
     (merged,) = results
-    assert merged.k == merged_threshold([sketch.k for sketch in sketches])
+    assert merged.flip_threshold == merged_threshold([sketch.flip_threshold for sketch in sketches])
     assert (merged.shape, merged.hash) == (sketches[0].shape, "h")
 
 
@@ -121,7 +121,7 @@ def test_merge_is_a_function_of_the_multiset(sketches):
 @given(families(least=2))
 def test_a_merge_is_noisier_than_its_inputs_and_lights_no_dark_cell(sketches):
     merged = merge(sketches)
-    assert max(sketch.k for sketch in sketches) <= merged.k <= GRID // 2
+    assert max(sketch.flip_threshold for sketch in sketches) <= merged.flip_threshold <= GRID // 2
     seen = np.any([sketch.cells() for sketch in sketches], axis=0)
     assert not (merged.cells() & ~seen).any()
 

@@ -12,7 +12,7 @@ from reference.occupancy import PATTERNS, lit_cells, lit_windows, noisy_histogra
 
 from sfm_stream.estimation.estimate import estimate, sum_disjoint
 from sfm_stream.estimation.union import union
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.merge import merge
 from sfm_stream.sketch.sfm import GRID, SfmSketch
@@ -83,7 +83,7 @@ def test_near_the_noise_floor_the_value_is_still_the_size_of_the_truth(pattern, 
 @pytest.mark.parametrize("epsilon", [1, 2])
 def test_the_estimate_of_a_merged_sketch_has_no_bias(epsilon):
     """The merge formula once shipped elsewhere doubles n at epsilon 1 and adds 8 % at 2 (with k = 2 somewhat less)."""
-    n, trials, k = 2000, 150, flip_threshold(epsilon)
+    n, trials, k = 2000, 150, flip_threshold_of(epsilon)
     rng = np.random.default_rng(7)
     values, errors = [], []
     for _ in range(trials):
@@ -100,7 +100,7 @@ def test_the_estimate_of_a_merged_sketch_has_no_bias(epsilon):
 
 
 def test_sums_of_disjoint_parts_cover_and_have_no_bias_even_when_most_are_empty():
-    shape, k, sizes, trials = SketchShape(256, 16), flip_threshold(1), [2000, 300, 0, 0, 0, 0, 0, 0], 300
+    shape, k, sizes, trials = SketchShape(256, 16), flip_threshold_of(1), [2000, 300, 0, 0, 0, 0, 0, 0], 300
     rng = np.random.default_rng(8)
     totals, covered = [], 0
     for _ in range(trials):

@@ -16,7 +16,7 @@ from scipy.stats import binom
 from sfm_stream.errors import IncompatibleError, UsageError
 from sfm_stream.estimation.estimate import Status, channel_of, estimate
 from sfm_stream.estimation.pair import _Model, estimate_pair
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
@@ -38,7 +38,7 @@ CELLS = [
 
 
 def sketch_of(bits, epsilon, shape=SHAPE):
-    return SfmSketch(shape, flip_threshold(epsilon), "xxh64", np.packbits(bits, bitorder="little").tobytes())
+    return SfmSketch(shape, flip_threshold_of(epsilon), "xxh64", np.packbits(bits, bitorder="little").tobytes())
 
 
 def simulated(rng, parts, epsilons, shape=SHAPE):
@@ -71,7 +71,7 @@ def missed(parts, epsilons):
 
 def stated_errors(parts, epsilons):
     """Shape (4,): the standard errors by the formula where the truth is `parts`."""
-    model, at = _Model(SHAPE, *(channel_of(flip_threshold(e)) for e in epsilons)), np.array(parts, float)
+    model, at = _Model(SHAPE, *(channel_of(flip_threshold_of(e)) for e in epsilons)), np.array(parts, float)
     weights, information = model.weights(at)
     inverse = np.linalg.inv(information)
     covariance = inverse @ model.score_covariance(weights, at) @ inverse
@@ -270,7 +270,7 @@ def test_an_error_that_rounds_to_less_than_nothing_is_a_small_one():
 def test_what_says_nothing_is_uninformative():
     sketch = flip(PcsaSketch(SHAPE).add(range(1000)), 2)
     noise = SfmSketch(SHAPE, GRID // 2, "xxh64", bytes(SHAPE.nbytes))
-    full = SfmSketch(SHAPE, sketch.k, "xxh64", b"\xff" * SHAPE.nbytes)
+    full = SfmSketch(SHAPE, sketch.flip_threshold, "xxh64", b"\xff" * SHAPE.nbytes)
     assert estimate(full).status is Status.SATURATED
     other = SfmSketch(SHAPE, GRID // 2, "xxh64", b"\x01" + bytes(SHAPE.nbytes - 1))
     for pair in ((sketch, noise), (full, sketch), (noise, other)):
@@ -283,7 +283,7 @@ def test_what_says_nothing_is_uninformative():
 def test_what_does_not_fit_is_refused():
     sketch = flip(PcsaSketch(SHAPE).add(range(1000)), 2)
     with pytest.raises(IncompatibleError, match="pair: hash"):
-        estimate_pair(sketch, SfmSketch(SHAPE, sketch.k, "other", sketch.bits))
+        estimate_pair(sketch, SfmSketch(SHAPE, sketch.flip_threshold, "other", sketch.bits))
     with pytest.raises(IncompatibleError, match="pair: shape"):
         estimate_pair(sketch, flip(PcsaSketch(SketchShape(64, 8)), 2))
     with pytest.raises(UsageError, match="confidence"):

@@ -14,7 +14,7 @@ from support.seeded_coins import SeededCoins
 from sfm_stream.answers.rows import range_rows, rollup_rows
 from sfm_stream.estimation.estimate import Status
 from sfm_stream.pipeline.rollup.coverage import Absence
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip_bits
 from sfm_stream.privacy.selection import select, selection_table
 from sfm_stream.sketch.raw import PcsaSketch
@@ -22,7 +22,7 @@ from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.wire.codec import decode_rollup
 
 T0 = span(0, 1).start_ms
-SHAPE, K = SketchShape(256, 8), flip_threshold(4)
+SHAPE, K = SketchShape(256, 8), flip_threshold_of(4)
 SEEDS, WINDOWS, USERS = 400, 4, 60
 FALSE_ALARM = 1e-6
 """Of each bound below, by the binomial distribution."""

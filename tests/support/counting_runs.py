@@ -18,7 +18,7 @@ from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
 from sfm_stream.pipeline.counting.position import decode_state
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.selection import selection_table
 from sfm_stream.sketch.hashing import XXH64
@@ -64,7 +64,7 @@ def plan_of(
         item_hash=XXH64,
         windows=Tumbling(size, grace, skew, start, end, margin if unit == "removed" else None),
         epsilon=Decimal(str(epsilon)),
-        k=flip_threshold(epsilon),
+        k=flip_threshold_of(epsilon),
         unit=unit,
         keys=keys,
         fingerprint=FINGERPRINT,

@@ -6,14 +6,14 @@ import numpy as np
 from support.rollup_runs import QUARTER_MS, Run, at, marker, release
 
 from sfm_stream.pipeline.rollup.calendar import calendar
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import StoredRecord, Window
 from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import decode
 
 T0 = at("2026-01-01")
-K1, K4 = flip_threshold(1), flip_threshold(4)
+K1, K4 = flip_threshold_of(1), flip_threshold_of(4)
 SHAPE = SketchShape(64, 8)
 UTC = calendar("UTC", QUARTER_MS, 0, 2030)
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.paper.standard_errors import standard_errors
 from sfm_stream.estimation.estimate import channel_of
 from sfm_stream.estimation.pair import _Model
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.shape import SketchShape
 
 PAGE = (Path(__file__).parents[2] / "docs/methods.md").read_text("utf-8")
@@ -31,7 +31,7 @@ def test_examples_run(block, capsys):
 
 def errors_by_formula(epsilon, shared):
     """Standard errors of (both, only first) for two sets of 100,000."""
-    channel = channel_of(flip_threshold(epsilon))
+    channel = channel_of(flip_threshold_of(epsilon))
     model, at = _Model(SHAPE, channel, channel), np.array([shared, 1e5 - shared, 1e5 - shared])
     weights, information = model.weights(at)
     inverse = np.linalg.inv(information)
@@ -42,7 +42,7 @@ def errors_by_formula(epsilon, shared):
 def test_the_table_of_errors(epsilon):
     [line] = re.findall(rf"^\| {epsilon} \| (.+?) \|$", PAGE, re.M)
     shown = [int(cell.replace(",", "")) for cell in line.split(" | ")]
-    wanted = [standard_errors(SHAPE, channel_of(flip_threshold(epsilon)), 1e5)[1]]
+    wanted = [standard_errors(SHAPE, channel_of(flip_threshold_of(epsilon)), 1e5)[1]]
     for shared in (50_000, 10_000, 1_000):
         wanted += errors_by_formula(epsilon, shared)
     assert shown == [10 * round(value / 10) for value in wanted]

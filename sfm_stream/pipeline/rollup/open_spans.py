@@ -217,7 +217,7 @@ class Epoch:
             )
 
     def _require_kind(self, sketch: Described, unit: str) -> None:
-        kind = (sketch.shape, sketch.hash, sketch.k, unit)
+        kind = (sketch.shape, sketch.hash, sketch.flip_threshold, unit)
         self.kind = self.kind or kind
         if kind != self.kind:
             for name, mine, theirs in zip(_KIND, self.kind, kind, strict=True):

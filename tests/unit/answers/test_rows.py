@@ -177,7 +177,7 @@ def test_a_union_over_epochs_of_two_epsilons_is_the_papers_merge():
     records = [sketched(0), sketched(1), sketched(2, k=K1, epoch=2), sketched(3, k=K1, epoch=2)]
     (row,) = range_of(Topics(records))
     tallies = [Tally.of(decode_release(r).sketch for r in part) for part in (records[:2], records[2:])]
-    assert row.estimate == estimate(merge_tallies(sorted(tallies, key=lambda tally: tally.k)))
+    assert row.estimate == estimate(merge_tallies(sorted(tallies, key=lambda tally: tally.flip_threshold)))
     assert row.epsilon == pytest.approx(2 * 4 + 2 * 1)
     (dearer,) = range_rows(Topics(records), "views", span(0, 4), None, epsilon_selection=0.5)
     assert dearer.epsilon == pytest.approx(2 * 4.5 + 2 * 1.5)

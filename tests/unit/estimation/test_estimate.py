@@ -13,7 +13,7 @@ from reference.occupancy import count_law
 
 from sfm_stream.errors import UsageError
 from sfm_stream.estimation.estimate import Estimate, Status, estimate, sum_disjoint
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
@@ -46,7 +46,7 @@ def tally_of(shape, k, releases, n):
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4, 8, 16])
 @pytest.mark.parametrize("n", [1000, 100_000, 10_000_000])
 def test_expected_ones_give_back_n(epsilon, n):
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     found = estimate(sketch_of(BIG, k, expected_ones(BIG, k, n)))
     # Rounding moves each level by half a one: a small fraction of the standard error.
     assert abs(found.value - n) < 0.25 * found.standard_error + 2
@@ -56,7 +56,7 @@ def test_expected_ones_give_back_n(epsilon, n):
 
 
 def test_pure_noise_is_empty_with_an_honest_upper_limit():
-    k = flip_threshold(1)
+    k = flip_threshold_of(1)
     found = estimate(sketch_of(BIG, k, np.full(24, round(4096 * k / GRID))))
     floor = math.sqrt(3 * 4096) / (2 * math.sinh(0.5))
     assert found.status is Status.EMPTY
@@ -66,7 +66,7 @@ def test_pure_noise_is_empty_with_an_honest_upper_limit():
 
 
 def test_fewer_ones_than_noise_stay_at_zero_with_a_positive_limit_and_a_negative_unclamped_value():
-    k = flip_threshold(1)
+    k = flip_threshold_of(1)
     found = estimate(sketch_of(BIG, k, np.full(24, round(4096 * k / GRID) - 60)))
     assert (found.value, found.low, found.status) == (0, 0, Status.EMPTY)
     assert found.unclamped < -100
@@ -75,7 +75,7 @@ def test_fewer_ones_than_noise_stay_at_zero_with_a_positive_limit_and_a_negative
 
 @pytest.mark.parametrize("shape", [BIG, SMALL, SketchShape(16, 2), SketchShape(16, 48)])
 def test_all_ones_are_saturated(shape):
-    found = estimate(sketch_of(shape, flip_threshold(8), np.full(shape.levels, shape.buckets)))
+    found = estimate(sketch_of(shape, flip_threshold_of(8), np.full(shape.levels, shape.buckets)))
     assert found.status is Status.SATURATED
     assert math.isinf(found.high)
     assert 0 < found.low < found.value < math.inf
@@ -83,7 +83,7 @@ def test_all_ones_are_saturated(shape):
 
 def alike(sketch, releases):
     """A tally of releases that all show the same, as no releases do."""
-    return Tally(sketch.shape, sketch.k, sketch.hash, releases, sketch.cells().astype(np.int32) * releases)
+    return Tally(sketch.shape, sketch.flip_threshold, sketch.hash, releases, sketch.cells().astype(np.int32) * releases)
 
 
 @pytest.mark.parametrize("releases", [0, 1, 5])
@@ -97,15 +97,17 @@ def test_half_flipped_says_nothing(releases):
 
 
 def test_more_noise_than_the_moment_can_bear_is_uninformative_but_has_a_value():
-    found = estimate(tally_of(BIG, flip_threshold(1), 14, 100_000))
+    found = estimate(tally_of(BIG, flip_threshold_of(1), 14, 100_000))
     assert found.status is Status.UNINFORMATIVE
     assert (found.low, found.high) == (0, math.inf)
     assert 0 < found.value < math.inf
-    assert estimate(tally_of(BIG, flip_threshold(1), 12, 100_000)).status is not Status.UNINFORMATIVE
+    assert estimate(tally_of(BIG, flip_threshold_of(1), 12, 100_000)).status is not Status.UNINFORMATIVE
 
 
 @pytest.mark.parametrize(("buckets", "levels"), [(16, 2), (16, 48), (64, 16), (65536, 2), (65536, 48)])
-@pytest.mark.parametrize("k", [1, flip_threshold(16), flip_threshold(1), flip_threshold(2**-10), (1 << 63) - 1])
+@pytest.mark.parametrize(
+    "k", [1, flip_threshold_of(16), flip_threshold_of(1), flip_threshold_of(2**-10), (1 << 63) - 1]
+)
 @pytest.mark.parametrize("fill", [0.0, 0.3, 1.0])
 def test_nothing_breaks_at_the_edges(buckets, levels, k, fill):
     shape = SketchShape(buckets, levels)
@@ -129,7 +131,7 @@ def random_ones(seed, shape, k, n):
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 6]), st.integers(0, 5000))
 @settings(max_examples=40, deadline=None)
 def test_one_release_makes_no_difference_between_sketch_and_tally(seed, epsilon, n):
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     whole = sketch_of(SMALL, k, random_ones(seed, SMALL, k, n))
     assert estimate(Tally.of([whole])) == estimate(whole)
 
@@ -137,7 +139,7 @@ def test_one_release_makes_no_difference_between_sketch_and_tally(seed, epsilon,
 @given(st.integers(0, 2**32), st.sampled_from([1, 3, 8]), st.integers(0, 20_000), st.integers(0, 15))
 @settings(max_examples=60, deadline=None)
 def test_one_more_one_never_lowers_anything(seed, epsilon, n, level):
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     ones = random_ones(seed, SMALL, k, n)
     more = np.minimum(ones + (np.arange(16) == level), 64)
     first, second = estimate(sketch_of(SMALL, k, ones)), estimate(sketch_of(SMALL, k, more))
@@ -151,7 +153,7 @@ def test_one_more_one_never_lowers_anything(seed, epsilon, n, level):
 @given(st.integers(0, 2**32), st.permutations(range(5)))
 @settings(max_examples=15, deadline=None)
 def test_order_of_releases_and_of_buckets_does_not_matter(seed, order):
-    k = flip_threshold(2)
+    k = flip_threshold_of(2)
     cells = np.random.default_rng(seed).random((5, 16, 64)) < 0.4
     releases = [SfmSketch(SMALL, k, "h", np.packbits(c, bitorder="little").tobytes()) for c in cells]
     shuffled = [SfmSketch(SMALL, k, "h", np.packbits(cells[i][:, ::-1], bitorder="little").tobytes()) for i in order]
@@ -160,7 +162,7 @@ def test_order_of_releases_and_of_buckets_does_not_matter(seed, order):
 
 @pytest.mark.parametrize("releases", [1, 4])
 def test_more_confidence_is_a_wider_interval(releases):
-    source = tally_of(SMALL, flip_threshold(3), releases, 300)
+    source = tally_of(SMALL, flip_threshold_of(3), releases, 300)
     widths = [(e.low, e.high) for e in (estimate(source, confidence=c) for c in (0.68, 0.8, 0.95, 0.999))]
     assert all(wide[0] < narrow[0] and narrow[1] < wide[1] for narrow, wide in pairwise(widths))
 
@@ -168,12 +170,12 @@ def test_more_confidence_is_a_wider_interval(releases):
 @pytest.mark.parametrize("confidence", [0.67, 0.9991, math.nan, -1])
 def test_confidence_out_of_range_is_refused(confidence):
     with pytest.raises(UsageError, match="confidence"):
-        estimate(tally_of(SMALL, flip_threshold(3), 1, 300), confidence=confidence)
+        estimate(tally_of(SMALL, flip_threshold_of(3), 1, 300), confidence=confidence)
 
 
 @pytest.mark.parametrize("epsilon", [3, 4, 8])
 def test_same_items_in_every_window_are_counted_once(epsilon):
-    found = estimate(tally_of(BIG, flip_threshold(epsilon), 6, 50_000))
+    found = estimate(tally_of(BIG, flip_threshold_of(epsilon), 6, 50_000))
     assert found.status is Status.OK
     assert found.low < 50_000 < found.high
     assert found.value == pytest.approx(50_000, rel=0.02)
@@ -198,7 +200,7 @@ def test_the_sum_of_empty_parts_is_empty():
 
 
 def test_one_part_alone_keeps_value_and_error():
-    found = estimate(tally_of(BIG, flip_threshold(2), 1, 5000))
+    found = estimate(tally_of(BIG, flip_threshold_of(2), 1, 5000))
     alone = sum_disjoint([found])
     assert (alone.value, alone.standard_error) == (found.value, found.standard_error)
     assert alone.low == pytest.approx(found.low, rel=0.01)

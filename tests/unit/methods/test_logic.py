@@ -297,7 +297,7 @@ def test_the_union_of_bitmaps_is_the_merge_of_sketches(monkeypatch):
     merged = merging.merge(sketches)
     joined = union([NoisyBitmap.of(sketch) for sketch in sketches])
     assert np.array_equal(seen[0], seen[1])
-    assert (joined.layout, joined.hash, joined.mechanism.empty) == (merged.shape, merged.hash, merged.k)
+    assert (joined.layout, joined.hash, joined.mechanism.empty) == (merged.shape, merged.hash, merged.flip_threshold)
 
 
 def test_mechanisms_and_bits_are_checked():

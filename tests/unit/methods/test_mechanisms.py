@@ -19,7 +19,7 @@ from sfm_stream.methods.layouts import BloomFilter, LinearCounting
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.methods.privatize import privatize, respond
 from sfm_stream.privacy import flip as flipping
-from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, flip_threshold, shared
+from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, flip_threshold_of, shared
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.bernoulli import Word, draw
 from sfm_stream.sketch.mechanism import Mechanism
@@ -217,7 +217,7 @@ def test_of_a_sketch_it_is_the_flip():
     shape = SketchShape(64, 8)
     raw = PcsaSketch(shape).add(range(20))
     found, flipped = privatize(raw, 2), flip(raw, 2)
-    assert found.mechanism == Mechanism(GRID - flipped.k, flipped.k)
+    assert found.mechanism == Mechanism(GRID - flipped.flip_threshold, flipped.flip_threshold)
     assert (found.layout, found.hash) == (flipped.shape, flipped.hash)
 
 
@@ -275,4 +275,4 @@ def test_a_share_below_the_smallest_epsilon_is_refused():
     raw = RawBitmap(BloomFilter(64, 3)).add(["someone"])
     with pytest.raises(EpsilonError):
         privatize(raw, 2 * MIN_EPSILON)
-    assert privatize(raw, 4 * MIN_EPSILON).mechanism.empty == flip_threshold(shared(4 * MIN_EPSILON, 3))
+    assert privatize(raw, 4 * MIN_EPSILON).mechanism.empty == flip_threshold_of(shared(4 * MIN_EPSILON, 3))

@@ -32,7 +32,7 @@ from sfm_stream.config.config import parse_config
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.methods.mechanisms import pagh_stausholm, xor
 from sfm_stream.privacy.budget import Budget, require_within
-from sfm_stream.privacy.epsilon import MIN_EPSILON, epsilon_of, flip_threshold, parse_epsilon, plain, shared
+from sfm_stream.privacy.epsilon import MIN_EPSILON, epsilon_of, flip_threshold_of, parse_epsilon, plain, shared
 from sfm_stream.privacy.selection import MIN_DELTA, parse_delta, selection_table
 from sfm_stream.privacy.statement import statement
 
@@ -101,7 +101,7 @@ def refusal(work: Callable[[], object]) -> object:
 
 BUDGET = Budget(LONG, Decimal("1e-3"), Decimal("8.9E-16"), 1500)
 RESULTS: dict[str, Callable[[], object]] = {
-    "flip_threshold": lambda: [flip_threshold(value) for value in (1, 0.1, LONG, 16, MIN_EPSILON)],
+    "flip_threshold_of": lambda: [flip_threshold_of(value) for value in (1, 0.1, LONG, 16, MIN_EPSILON)],
     "epsilon_of": lambda: [epsilon_of(k) for k in (1, 12345678901234567, (1 << 63) - 1)],
     "shared": lambda: shared(LONG, 7).as_tuple(),
     "mechanisms": lambda: [(kind(e).empty, kind(e).lit) for kind in (xor, pagh_stausholm) for e in (LONG, 3)],
@@ -164,10 +164,10 @@ def test_the_context_of_whoever_imports_the_package_does_not_matter():
     code = (
         "import decimal; decimal.setcontext(decimal.Context(prec=1, rounding=decimal.ROUND_UP, Emin=-1, Emax=1)); "
         "decimal.DefaultContext.prec = 1; decimal.DefaultContext.traps[decimal.Inexact] = True; "
-        "from sfm_stream.privacy.epsilon import MIN_EPSILON, flip_threshold; "
+        "from sfm_stream.privacy.epsilon import MIN_EPSILON, flip_threshold_of; "
         "from sfm_stream.privacy.selection import MIN_DELTA; "
         "print(MIN_EPSILON.as_tuple() == (0, (9, 7, 6, 5, 6, 2, 5), -10), MIN_DELTA.as_tuple().exponent, "
-        "flip_threshold(1))"
+        "flip_threshold_of(1))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert done.stdout == f"True -50 {flip_threshold(1)}\n", done.stderr
+    assert done.stdout == f"True -50 {flip_threshold_of(1)}\n", done.stderr

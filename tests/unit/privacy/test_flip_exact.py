@@ -23,7 +23,7 @@ from support.patience import PATIENCE_S
 
 from sfm_stream.errors import EntropyError, EpsilonError, SfmStreamError
 from sfm_stream.privacy.coins import SYSTEM_COINS, SystemCoins
-from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, epsilon_of, flip_threshold, parse_epsilon
+from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, epsilon_of, flip_threshold_of, parse_epsilon
 from sfm_stream.privacy.flip import flip, flip_bits
 from sfm_stream.sketch.bernoulli import Word
 from sfm_stream.sketch.raw import PcsaSketch
@@ -242,11 +242,11 @@ class ConstantCoins:
 @pytest.mark.parametrize("epsilon", [2**-10, 0.5, 1, 4, 16])
 def test_the_boundary_of_the_64_bit_comparison(epsilon):
     raw = PcsaSketch(SHAPE).add(range(20))
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     below, at = (flip(raw, epsilon, ConstantCoins(u)) for u in (k - 1, k))
     assert below.bits == (~raw.bits).tobytes()
     assert at.bits == raw.bits.tobytes()
-    assert (below.k, below.shape, below.hash) == (k, SHAPE, "xxh64")
+    assert (below.flip_threshold, below.shape, below.hash) == (k, SHAPE, "xxh64")
 
 
 EPSILONS = [
@@ -262,7 +262,7 @@ def test_thresholds_equal_80_digit_arithmetic(epsilon):
     with localcontext() as context:
         context.prec = 80
         exact = Decimal(GRID) / (Decimal(str(epsilon)).exp() + 1)
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     assert type(k) is int
     assert 0 < Decimal(k) - exact < 1
 
@@ -280,7 +280,7 @@ def power_of_e(epsilon):
 def test_the_realised_epsilon_never_exceeds_the_stated_one(epsilon):
     """In exact rationals: (2^64 - k) / k <= e^epsilon, and k - 1 would exceed it."""
     low, high = power_of_e(epsilon)
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     assert GRID - k <= low * k
     assert GRID - (k - 1) > high * (k - 1)
     assert epsilon_of(k) <= float(epsilon)
@@ -291,15 +291,15 @@ def test_the_realised_epsilon_never_exceeds_the_stated_one(epsilon):
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
 def test_small_words_round_up_as_well(word, epsilon):
     low, high = power_of_e(epsilon)
-    k = flip_threshold(epsilon, word)
+    k = flip_threshold_of(epsilon, word)
     assert (1 << word.bits) - k <= low * k
     assert (1 << word.bits) - (k - 1) > high * (k - 1)
 
 
 def test_a_decimal_means_what_was_written():
-    assert flip_threshold(0.1) == flip_threshold(Decimal("0.1")) != flip_threshold(Decimal.from_float(0.1))
-    assert flip_threshold(np.float64(0.1)) == flip_threshold(0.1)
-    assert flip_threshold(1) == flip_threshold(1.0) == flip_threshold(Decimal(1))
+    assert flip_threshold_of(0.1) == flip_threshold_of(Decimal("0.1")) != flip_threshold_of(Decimal.from_float(0.1))
+    assert flip_threshold_of(np.float64(0.1)) == flip_threshold_of(0.1)
+    assert flip_threshold_of(1) == flip_threshold_of(1.0) == flip_threshold_of(Decimal(1))
 
 
 REFUSED = [
@@ -312,14 +312,14 @@ REFUSED = [
 
 @pytest.mark.parametrize("epsilon", REFUSED, ids=repr)
 def test_what_is_no_epsilon_is_refused(epsilon):
-    for attempt in (parse_epsilon, flip_threshold, lambda value: flip(PcsaSketch(SHAPE), value)):
+    for attempt in (parse_epsilon, flip_threshold_of, lambda value: flip(PcsaSketch(SHAPE), value)):
         with pytest.raises(EpsilonError):
             attempt(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [2**-10, 0.0009765625, Decimal(2) ** -10, MIN_EPSILON, 16, 16.0, MAX_EPSILON])
 def test_the_boundaries_are_accepted(epsilon):
-    assert 1 <= flip_threshold(epsilon) < GRID // 2
+    assert 1 <= flip_threshold_of(epsilon) < GRID // 2
 
 
 # Real coins
@@ -330,7 +330,7 @@ def test_the_boundaries_are_accepted(epsilon):
 def test_a_million_real_flips_are_within_clopper_pearson(epsilon, fill):
     """Not seeded: these are the real coins. Each of the 4 cases fails a correct flip with probability 1e-9."""
     bits = np.full(125_000, fill, np.uint8)
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     trials, flips = 8 * bits.size, int(np.bitwise_count(flip_bits(bits, k, SYSTEM_COINS) ^ bits).sum())
     tail = 1e-9 / 2
     low, high = beta.ppf(tail, flips, trials - flips + 1), beta.isf(tail, flips + 1, trials - flips)
@@ -411,7 +411,7 @@ def test_an_entropy_failure_returns_nothing(monkeypatch, rand_bytes):
 
 def test_an_entropy_failure_halfway_returns_nothing(monkeypatch):
     """The first digits tie with the threshold everywhere, the next request comes back short."""
-    first = flip_threshold(1) >> 56
+    first = flip_threshold_of(1) >> 56
     calls = []
 
     def rand_bytes(count):

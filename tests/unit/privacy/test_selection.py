@@ -14,7 +14,7 @@ import pytest
 from reference.exact_exp import exp_bounds
 
 from sfm_stream.errors import EpsilonError
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip_bits
 from sfm_stream.privacy.selection import MIN_DELTA, parse_delta, select, selection_table
 from sfm_stream.sketch.bernoulli import WORD64, Word
@@ -220,7 +220,7 @@ EXACT = [
 
 @pytest.mark.parametrize(("epsilon", "epsilon_selection", "delta", "selection_word", "flip_word", "cells"), EXACT)
 def test_selection_and_flips_are_private_together(epsilon, epsilon_selection, delta, selection_word, flip_word, cells):
-    k = flip_threshold(epsilon, flip_word)
+    k = flip_threshold_of(epsilon, flip_word)
     laws = release_laws(cells, epsilon_selection, delta, selection_word, flip_word, k)
     low, _ = exp_bounds(epsilon + epsilon_selection)
     worst = assert_delta(laws, low, Fraction(delta))
@@ -233,7 +233,7 @@ def test_selection_and_flips_are_private_together(epsilon, epsilon_selection, de
 def test_both_from_one_tape_in_the_order_of_the_publisher():
     """Selection first, then the flips of what was selected, with digits of one word size from one tape."""
     word, delta = Word(2, 2), Decimal("0.25")
-    table, k = selection_table(1, delta, word), flip_threshold(1, word)
+    table, k = selection_table(1, delta, word), flip_threshold_of(1, word)
 
     def release(x):
         def decide(coins):
@@ -262,14 +262,14 @@ def hard_threshold(popcount, table, coins, word):
 @pytest.mark.parametrize("wrong", [at_least_one, hard_threshold])
 def test_a_wrong_selection_is_caught(wrong):
     epsilon, epsilon_selection, delta, word, flips, cells = EXACT[0]
-    laws = release_laws(cells, epsilon_selection, delta, word, flips, flip_threshold(epsilon, flips), choose=wrong)
+    laws = release_laws(cells, epsilon_selection, delta, word, flips, flip_threshold_of(epsilon, flips), choose=wrong)
     with pytest.raises(AssertionError, match=r"^delta: "):
         assert_delta(laws, exp_bounds(epsilon + epsilon_selection)[0], Fraction(delta))
 
 
 def test_a_table_of_twice_the_delta_is_caught():
     epsilon, epsilon_selection, delta, word, flips, cells = EXACT[0]
-    k = flip_threshold(epsilon, flips)
+    k = flip_threshold_of(epsilon, flips)
     laws = release_laws(cells, epsilon_selection, delta, word, flips, k, selection_table(1, 2 * delta, word))
     with pytest.raises(AssertionError, match=r"^delta: "):
         assert_delta(laws, exp_bounds(epsilon + epsilon_selection)[0], Fraction(delta))
@@ -278,7 +278,7 @@ def test_a_table_of_twice_the_delta_is_caught():
 def test_selection_adds_to_the_epsilon_of_the_bits():
     """At the epsilon of the bits alone the bound fails: the sum in the statement is needed."""
     epsilon, epsilon_selection, delta, word, flips, cells = EXACT[1]
-    laws = release_laws(cells, epsilon_selection, delta, word, flips, flip_threshold(epsilon, flips))
+    laws = release_laws(cells, epsilon_selection, delta, word, flips, flip_threshold_of(epsilon, flips))
     with pytest.raises(AssertionError, match=r"^delta: "):
         assert_delta(laws, exp_bounds(epsilon)[0], Fraction(delta))
 

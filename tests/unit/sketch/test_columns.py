@@ -192,7 +192,7 @@ def test_numpy_scalars_are_items_like_python_ones():
 )
 def test_numpy_scalars_are_numbers_in_epsilon(value, written):
     raw = PcsaSketch(SHAPE).add(WORDS)
-    assert flip(raw, value).k == flip(raw, Decimal(written)).k
+    assert flip(raw, value).flip_threshold == flip(raw, Decimal(written)).flip_threshold
     assert parse_delta(np.float32(0.001)) == Decimal("0.001")
 
 

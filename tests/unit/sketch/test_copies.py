@@ -36,7 +36,7 @@ WHAT = {
 def test_a_copy_is_refused_and_another_draw_is_not(what):
     again = flip(PcsaSketch(SHAPE).add(range(500)), epsilon=1)
     WHAT[what](MONDAY, again)
-    read_again = SfmSketch(SHAPE, MONDAY.k, MONDAY.hash, bytes(bytearray(MONDAY.bits)))
+    read_again = SfmSketch(SHAPE, MONDAY.flip_threshold, MONDAY.hash, bytes(bytearray(MONDAY.bits)))
     with pytest.raises(UsageError, match="one release is there twice, with one and the same noise"):
         WHAT[what](MONDAY, read_again)
 
@@ -45,7 +45,7 @@ def test_a_copy_is_refused_and_another_draw_is_not(what):
 def test_a_copy_that_came_back_from_presto_is_refused(what):
     """Its flip probability is rounded to a float64, so its k is another one."""
     back = presto.decode(presto.encode(MONDAY))
-    assert back.k != MONDAY.k
+    assert back.flip_threshold != MONDAY.flip_threshold
     assert back.bits == MONDAY.bits
     for pair in ((MONDAY, back), (back, MONDAY)):
         with pytest.raises(UsageError, match="there twice"):
@@ -54,7 +54,7 @@ def test_a_copy_that_came_back_from_presto_is_refused(what):
 
 def read_again(tally):
     """The same tally as a reader has it: nothing is known of its releases."""
-    return Tally(tally.shape, tally.k, tally.hash, tally.releases, tally.counts.copy())
+    return Tally(tally.shape, tally.flip_threshold, tally.hash, tally.releases, tally.counts.copy())
 
 
 def test_tallies_that_share_a_release_are_not_added():
@@ -106,7 +106,7 @@ def test_what_independent_noise_may_show_too_is_taken():
     small = flip(PcsaSketch(SketchShape(16, 2)).add(range(5)), epsilon=1)
     faint = SfmSketch(SHAPE, 1 << 20, "xxh64", PcsaSketch(SHAPE).add(range(500)).bits.tobytes())
     for sketch in (small, faint):
-        assert merge([sketch, sketch]).k >= sketch.k
+        assert merge([sketch, sketch]).flip_threshold >= sketch.flip_threshold
         assert (Tally.of([sketch]) + Tally.of([sketch])).releases == 2
     assert estimate(Tally.of([faint, faint])).value == pytest.approx(500, rel=0.2)
 

@@ -10,7 +10,7 @@ from reference import merge_oracle as oracle
 from support.seeded_coins import SeededCoins
 
 from sfm_stream.errors import EntropyError, IncompatibleError, SfmStreamError, UsageError
-from sfm_stream.privacy.epsilon import flip_threshold
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.hashing import keyed_blake2b
 from sfm_stream.sketch.merge import merge, merge_tallies, merge_tally, merged_threshold, one_probability
@@ -67,21 +67,21 @@ def assert_identity(ones, q_star, ks):
 @pytest.mark.parametrize("count", GRID_OF)
 def test_closed_form_is_the_papers_kronecker_form(count):
     for epsilons in GRID_OF[count]:
-        ks = [flip_threshold(epsilon) for epsilon in epsilons]
+        ks = [flip_threshold_of(epsilon) for epsilon in epsilons]
         assert_identity(code_probabilities(ks), merged_threshold(ks) / GRID, ks)
 
 
 @pytest.mark.parametrize("epsilons", [(0.1, 8), (0.5, 2, 4), (8, 0.1, 1, 3)])
 def test_which_input_is_which_matters(epsilons):
     for order in permutations(epsilons):
-        ks = [flip_threshold(epsilon) for epsilon in order]
+        ks = [flip_threshold_of(epsilon) for epsilon in order]
         assert_identity(code_probabilities(ks), merged_threshold(ks) / GRID, ks)
 
 
 @pytest.mark.parametrize("count", GRID_OF)
 def test_merged_threshold_is_the_exact_ceiling(count):
     for epsilons in GRID_OF[count]:
-        ks = [flip_threshold(epsilon) for epsilon in epsilons]
+        ks = [flip_threshold_of(epsilon) for epsilon in epsilons]
         exact = oracle.merged_q([Fraction(k, GRID) for k in ks]) * GRID
         assert 0 <= merged_threshold(ks) - exact < 1
         assert max(ks) < merged_threshold(ks) <= GRID // 2
@@ -89,15 +89,15 @@ def test_merged_threshold_is_the_exact_ceiling(count):
 
 def test_merged_threshold_follows_the_stated_epsilon_star():
     stated = -math.log(1 - (1 - math.exp(-1)) * (1 - math.exp(-2)))
-    assert merged_threshold([flip_threshold(1), flip_threshold(2)]) / GRID == pytest.approx(
+    assert merged_threshold([flip_threshold_of(1), flip_threshold_of(2)]) / GRID == pytest.approx(
         1 / (math.exp(stated) + 1), abs=EXACT
     )
 
 
 def test_very_many_noisy_inputs_reach_pure_noise_and_no_further():
-    assert merged_threshold([flip_threshold(2**-10)] * 8) == GRID // 2
+    assert merged_threshold([flip_threshold_of(2**-10)] * 8) == GRID // 2
     assert merged_threshold([GRID // 2, 1]) == GRID // 2
-    assert merged_threshold([flip_threshold(1)]) == flip_threshold(1)
+    assert merged_threshold([flip_threshold_of(1)]) == flip_threshold_of(1)
 
 
 # What merge() draws
@@ -136,8 +136,8 @@ def drawn_thresholds(ks):
 
 @pytest.mark.parametrize("epsilons", [(1, 1), (0.1, 8), (2, 0.5), (0.5, 1, 4), (0.1, 0.1, 8), (0.5, 2, 1, 8)])
 def test_merge_draws_with_the_papers_thresholds(epsilons):
-    ks = [flip_threshold(epsilon) for epsilon in epsilons]
-    merged_k = merge(all_patterns(ks)).k
+    ks = [flip_threshold_of(epsilon) for epsilon in epsilons]
+    merged_k = merge(all_patterns(ks)).flip_threshold
     assert merged_k == merged_threshold(ks)
     thresholds = drawn_thresholds(ks)
     assert thresholds[(0,) * len(ks)] == 0
@@ -150,7 +150,7 @@ def test_merge_draws_with_the_papers_thresholds(epsilons):
 
 def test_every_cell_has_its_own_coin():
     """Digits 0, 1, 2, ...: exactly those below the threshold of what their cell shows come out one."""
-    ks = [flip_threshold(1), flip_threshold(2)]
+    ks = [flip_threshold_of(1), flip_threshold_of(2)]
     lit = [
         SfmSketch(SketchShape(128, 2), k, "xxh64", bits * 32) for k, bits in zip(ks, (b"\x55", b"\xaa"), strict=True)
     ]
@@ -164,7 +164,7 @@ def test_every_cell_has_its_own_coin():
 
 def test_a_short_tape_is_an_error_not_a_shared_coin():
     with pytest.raises(EntropyError):
-        merge(all_patterns([flip_threshold(1)] * 2), lambda count: np.zeros(1, np.uint8))
+        merge(all_patterns([flip_threshold_of(1)] * 2), lambda count: np.zeros(1, np.uint8))
 
 
 # Tests of the tests: merges that are wrong must fail
@@ -173,7 +173,7 @@ def test_a_short_tape_is_an_error_not_a_shared_coin():
 def test_the_old_presto_merge_is_caught():
     caught = []
     for epsilon in (0.5, 1, 2, 4, 8):
-        ks = [flip_threshold(epsilon)] * 2
+        ks = [flip_threshold_of(epsilon)] * 2
         ones = {bits: oracle.old_presto_probability(bits, [k / GRID for k in ks]) for bits in patterns(ks)}
         try:
             assert_identity(ones, merged_threshold(ks) / GRID, ks)
@@ -193,7 +193,7 @@ def test_the_old_presto_merge_is_caught():
     ],
 )
 def test_a_wrong_merge_is_caught(wrong):
-    ks = [flip_threshold(1), flip_threshold(3)]
+    ks = [flip_threshold_of(1), flip_threshold_of(3)]
     ones = code_probabilities(ks)
     assert_identity(ones, merged_threshold(ks) / GRID, ks)
     with pytest.raises(AssertionError):
@@ -201,7 +201,7 @@ def test_a_wrong_merge_is_caught(wrong):
 
 
 def test_a_wrong_claim_of_noise_is_caught():
-    ks = [flip_threshold(1), flip_threshold(3)]
+    ks = [flip_threshold_of(1), flip_threshold_of(3)]
     with pytest.raises(AssertionError):
         assert_identity(code_probabilities(ks), merged_threshold(ks) / GRID + 2e-12, ks)
 
@@ -212,7 +212,7 @@ def test_a_wrong_claim_of_noise_is_caught():
 def sketches(*epsilons, shape=SMALL, name="xxh64"):
     rng = np.random.default_rng(5)
     return [
-        SfmSketch(shape, flip_threshold(epsilon), name, rng.integers(0, 256, shape.nbytes, np.uint8).tobytes())
+        SfmSketch(shape, flip_threshold_of(epsilon), name, rng.integers(0, 256, shape.nbytes, np.uint8).tobytes())
         for epsilon in epsilons
     ]
 
@@ -227,17 +227,17 @@ def test_order_does_not_matter_and_the_result_repeats():
 def test_the_coins_depend_on_every_input():
     inputs = sketches(1, 1, shape=FULL)
     first = inputs[0]
-    nudged = SfmSketch(FULL, first.k, "xxh64", bytes([first.bits[0] ^ 1]) + first.bits[1:])
+    nudged = SfmSketch(FULL, first.flip_threshold, "xxh64", bytes([first.bits[0] ^ 1]) + first.bits[1:])
     one, other = merge(inputs).cells(), merge([nudged, inputs[1]]).cells()
     assert (one.reshape(-1)[8:] != other.reshape(-1)[8:]).sum() > 10_000
 
 
 def test_golden_merge():
     """The same inputs give the same bytes on every machine."""
-    mine = SfmSketch(SMALL, flip_threshold(1), "xxh64", bytes.fromhex("0f33550f"))
-    other = SfmSketch(SMALL, flip_threshold(2), "xxh64", bytes.fromhex("00ffaa0f"))
+    mine = SfmSketch(SMALL, flip_threshold_of(1), "xxh64", bytes.fromhex("0f33550f"))
+    other = SfmSketch(SMALL, flip_threshold_of(2), "xxh64", bytes.fromhex("00ffaa0f"))
     merged = merge([mine, other])
-    assert (merged.k, merged.bits.hex()) == (5754853977186267236, "0fddff04")
+    assert (merged.flip_threshold, merged.bits.hex()) == (5754853977186267236, "0fddff04")
 
 
 def test_tallies_merge_to_what_their_sketches_merge_to():
@@ -252,8 +252,10 @@ def test_the_coins_are_shake_256_over_the_sorted_digests():
     for epsilons in ((1, 2), (2, 0.5, 1), (1, 1, 0.5), (1, 1, 1)):
         inputs = sketches(*epsilons, shape=SketchShape(512, 8))
         cells = [sketch.cells().reshape(-1).tolist() for sketch in inputs]
-        qs = [Fraction(sketch.k, GRID) for sketch in inputs]
-        tallies = [Tally.of(s for s in inputs if s.k == k) for k in {sketch.k for sketch in inputs}]
+        qs = [Fraction(sketch.flip_threshold, GRID) for sketch in inputs]
+        tallies = [
+            Tally.of(s for s in inputs if s.flip_threshold == k) for k in {sketch.flip_threshold for sketch in inputs}
+        ]
         wanted = oracle.merge_cells(cells, qs, [tally.digest() for tally in tallies])
         assert merge(inputs).cells().reshape(-1).tolist() == wanted
 
@@ -300,7 +302,7 @@ def test_ones_of_a_merge_of_two_follow_theory(epsilon):
     right = PcsaSketch(FULL).add(np.arange(8_000, 20_000))
     merged = merge([flip(left, epsilon, SeededCoins(1)), flip(right, epsilon, SeededCoins(2))])
     union = np.bitwise_count((left.bits | right.bits).reshape(FULL.levels, -1)).sum(axis=1, dtype=np.int64)
-    q = merged.k / GRID
+    q = merged.flip_threshold / GRID
     expected = union * (1 - q) + (FULL.buckets - union) * q
     sigma = math.sqrt(FULL.buckets * q * (1 - q))
     assert (np.abs(merged.ones() - expected) < 4.5 * sigma).all()

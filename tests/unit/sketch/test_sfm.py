@@ -44,7 +44,7 @@ def test_it_is_a_value():
 
 @pytest.mark.parametrize(
     "change",
-    [{"shape": SketchShape(32, 2)}, {"k": (1 << 62) + 1}, {"hash": "other"}, {"bits": bytes(8)}],
+    [{"shape": SketchShape(32, 2)}, {"flip_threshold": (1 << 62) + 1}, {"hash": "other"}, {"bits": bytes(8)}],
     ids=lambda change: next(iter(change)),
 )
 def test_digest_and_equality_see_every_field(change):
@@ -54,15 +54,15 @@ def test_digest_and_equality_see_every_field(change):
     assert len(SKETCH.digest()) == 32
 
 
-@pytest.mark.parametrize("k", [0, -1, GRID // 2 + 1, GRID, True, 0.25, 4.0, None, "1", np.int64(5)], ids=repr)
-def test_k_is_validated(k):
-    with pytest.raises(UsageError, match=r"^k: "):
-        SfmSketch(SHAPE, k, "xxh64", bytes(8))
+@pytest.mark.parametrize("threshold", [0, -1, GRID // 2 + 1, GRID, True, 0.25, 4.0, None, "1", np.int64(5)], ids=repr)
+def test_the_flip_threshold_is_validated(threshold):
+    with pytest.raises(UsageError, match=r"^flip_threshold: "):
+        SfmSketch(SHAPE, threshold, "xxh64", bytes(8))
 
 
-@pytest.mark.parametrize("k", [1, GRID // 2])
-def test_k_at_the_edges(k):
-    assert SfmSketch(SHAPE, k, "xxh64", bytes(8)).flip_probability == k / 2**64
+@pytest.mark.parametrize("threshold", [1, GRID // 2])
+def test_the_flip_threshold_at_the_edges(threshold):
+    assert SfmSketch(SHAPE, threshold, "xxh64", bytes(8)).flip_probability == threshold / 2**64
 
 
 @pytest.mark.parametrize("bits", [b"", bytes(7), bytes(9), bytearray(8), "00000000", None], ids=repr)
@@ -106,11 +106,13 @@ def test_cell_probabilities_sum_to_one_exactly(shape):
 
 
 def test_require_same_names_the_first_difference():
-    other = dataclasses.replace(SKETCH, k=5)
-    require_same("x", SKETCH, other, same_k=False)
+    other = dataclasses.replace(SKETCH, flip_threshold=5)
+    require_same("x", SKETCH, other, same_flip_threshold=False)
     with pytest.raises(IncompatibleError, match=r"^x: flip probability k differs, 4611686018427387904 against 5$"):
-        require_same("x", SKETCH, other, same_k=True)
+        require_same("x", SKETCH, other, same_flip_threshold=True)
     with pytest.raises(IncompatibleError, match=r"^x: hash differs, xxh64 against other$"):
-        require_same("x", SKETCH, dataclasses.replace(other, hash="other"), same_k=True)
+        require_same("x", SKETCH, dataclasses.replace(other, hash="other"), same_flip_threshold=True)
     with pytest.raises(IncompatibleError, match=r"^x: shape differs, 16x4 against 32x2$"):
-        require_same("x", SKETCH, dataclasses.replace(other, hash="other", shape=SketchShape(32, 2)), same_k=True)
+        require_same(
+            "x", SKETCH, dataclasses.replace(other, hash="other", shape=SketchShape(32, 2)), same_flip_threshold=True
+        )

@@ -118,7 +118,7 @@ def test_adding_changes_nothing_but_the_sum_itself():
 def test_like_takes_kind_but_no_content():
     for source in (sketches(1)[0], Tally.of(sketches(3)), sum_of(sketches(3))):
         other = TallySum.like(source)
-        assert (other.shape, other.k, other.hash, other.releases) == (SHAPE, K, "xxh64", 0)
+        assert (other.shape, other.flip_threshold, other.hash, other.releases) == (SHAPE, K, "xxh64", 0)
 
 
 def test_a_shape_that_is_no_multiple_of_words():
@@ -150,7 +150,7 @@ def test_the_merge_asks_for_neither_order_nor_grouping(count, seed, random):
     grouped.add_tally(Tally.of(shuffled[cut:]))
     assert merge_tally(grouped.tally()) == merge_tally(Tally.of(shuffled)) == once
     assert merge(shuffled) == merge(parts) == once
-    assert once.k >= K
+    assert once.flip_threshold >= K
 
 
 def test_another_release_gives_other_coins():

@@ -11,7 +11,7 @@ import pytest
 from reference import presto_reader as oracle
 
 from sfm_stream.errors import FormatError, UsageError
-from sfm_stream.privacy.epsilon import epsilon_of, flip_threshold
+from sfm_stream.privacy.epsilon import epsilon_of, flip_threshold_of
 from sfm_stream.sketch.hashing import keyed_blake2b
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
@@ -69,7 +69,7 @@ def test_golden_private_blob_both_ways():
     blob = (GOLDEN / "presto-private-16x22.bin").read_bytes()
     sketch = presto.decode(blob)
     assert sketch.shape == SketchShape(16, 22)
-    assert (sketch.k, sketch.hash) == (int(0.2689414213699951 * 2**64), "xxh64")
+    assert (sketch.flip_threshold, sketch.hash) == (int(0.2689414213699951 * 2**64), "xxh64")
     lit = set(np.flatnonzero(sketch.cells()).tolist())
     assert lit == set(range(1, 352, 7)) | {351}
     assert presto.encode(sketch) == blob
@@ -97,7 +97,7 @@ def test_the_naive_estimator_gives_a_golden_count_too():
     ids=str,
 )
 def test_what_we_write_the_naive_reader_reads(shape, epsilon):
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     sketch = sketch_of(shape, k)
     read = oracle.read(presto.encode(sketch))
     assert (read.index_bits, read.levels) == (shape.bucket_bits, shape.levels)
@@ -113,12 +113,12 @@ def test_a_round_trip_clears_all_but_the_leading_53_bits_of_k(k):
     kept = k & ~((1 << max(0, k.bit_length() - 53)) - 1)
     assert back == SfmSketch(SMALL, kept, "xxh64", sketch.bits)
     assert presto.encode(back) == presto.encode(sketch)
-    assert epsilon_of(back.k) >= epsilon_of(k)
+    assert epsilon_of(back.flip_threshold) >= epsilon_of(k)
 
 
 @pytest.mark.parametrize("p", [2.0**-64, 3e-19, 1.1253516205509499e-07, 0.00012339457598623172, 0.2689414213699951])
 def test_k_is_the_floor_of_p_on_the_grid(p):
-    assert presto.decode(head(p=p)).k == Fraction(p) * GRID // 1
+    assert presto.decode(head(p=p)).flip_threshold == Fraction(p) * GRID // 1
 
 
 def test_trailing_zero_bytes_are_dropped_and_restored():
@@ -234,7 +234,7 @@ def test_the_probability_is_that_of_the_bytes_and_never_above_k(k):
 @pytest.mark.parametrize("shape", [SketchShape(64, 8), SketchShape(256, 24)], ids=str)
 @pytest.mark.parametrize("items", [0, 1, 30, 3_000, 300_000])
 def test_counts_equal_the_naive_estimator(shape, epsilon, items):
-    k = flip_threshold(epsilon)
+    k = flip_threshold_of(epsilon)
     coins = np.random.default_rng(items).random(shape.cells) < k / GRID
     raw = PcsaSketch(shape).add(np.arange(items))
     noisy = SfmSketch(shape, k, "xxh64", (raw.bits ^ np.packbits(coins, bitorder="little")).tobytes())

@@ -103,7 +103,7 @@ def test_a_release_says_what_the_plan_says():
     log, _, _ = run(plan, [at((55, ("x", 1), 3), (60, ("x", 1), 4))], Tape(1))
     release = decode(log.releases[0].value)
     assert (release.pipeline, release.epoch, release.partition, release.partitions) == ("test", 1, 0, 1)
-    assert (release.unit, release.sketch.k, release.sketch.shape, release.sketch.hash) == (
+    assert (release.unit, release.sketch.flip_threshold, release.sketch.shape, release.sketch.hash) == (
         "removed", plan.k, plan.shape, "xxh64",
     )  # fmt: skip
     marker, _ = markers_of(log.records)
