@@ -15,10 +15,10 @@ from reference.exact_exp import exp_bounds
 from support.coin_tapes import assert_draws, explore
 
 from sfm_stream.errors import EpsilonError
+from sfm_stream.methods import privatize as privatizing
 from sfm_stream.methods.layouts import BloomFilter, LinearCounting
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.methods.privatize import privatize, respond
-from sfm_stream.privacy import flip as flipping
 from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, flip_threshold_of, shared
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.bernoulli import Word, draw
@@ -207,7 +207,7 @@ def test_privatize_draws_with_the_thresholds_that_it_states(kind, monkeypatch):
     mechanism = kind(1)
     for shown in (0, mechanism.empty - 1, mechanism.empty, mechanism.lit - 1, mechanism.lit, GRID - 1):
         coin = partial(lambda shown, count, threshold, *_: np.full(count, shown < threshold), shown)
-        monkeypatch.setattr(flipping, "draw", coin)
+        monkeypatch.setattr(privatizing, "draw", coin)
         found = privatize(raw, 1, kind)
         assert found.mechanism == mechanism
         assert (found.noisy.array() == np.where(lit, shown < mechanism.lit, shown < mechanism.empty)).all()
@@ -246,7 +246,7 @@ def test_an_item_of_several_cells_stays_within_the_whole_budget(kind, epsilon, m
     mechanism = privatize(raw, epsilon, kind).mechanism
     worst = whole_bitmap_ratio(mechanism, 3, 3)
     assert worst == ratio(mechanism) ** 3 <= below
-    monkeypatch.setattr(flipping, "shared", lambda epsilon, parts: Decimal(epsilon))  # the planted fault
+    monkeypatch.setattr(privatizing, "shared", lambda epsilon, parts: Decimal(epsilon))  # the planted fault
     greedy = privatize(raw, epsilon, symmetric).mechanism
     assert whole_bitmap_ratio(greedy, 3, 3) > above
 
