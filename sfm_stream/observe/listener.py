@@ -1,4 +1,7 @@
-"""Listeners for metrics and health: two trust domains, each with an address of its own. For GET and HEAD alone."""
+"""HTTP listeners for metrics and health. Each of the two trust domains has an address of its own.
+
+They answer GET and HEAD, and refuse every other method.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,20 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from sfm_stream.errors import ConfigError
 
-Check: TypeAlias = Callable[[], list[str]]
-"""What is wrong, a line each; nothing: all is well."""
-_PATIENCE_S = 10.0
-_LOOK_S = 0.1
+HealthCheck: TypeAlias = Callable[[], list[str]]
+"""What is wrong, one line for each problem. Empty where all is well."""
+_REQUEST_S = 10.0
+"""How long a peer may take to send its request."""
+_STOP_LOOK_S = 0.1
+"""How often the server looks whether to stop."""
+_REMEDY = "Each worker on a host needs an address of its own"
 
 
 class Listener:
-    """Serves pages in daemon threads until it is closed.
+    """Serves pages in daemon threads until it is closed. host, port: where it listens.
 
-    setting: where the address was written. address: "host:port", "[IPv6]:port"; port 0 takes any that is free. Raises
-    ConfigError where it cannot listen there.
+    setting: the setting that holds the address. address: "host:port" or "[IPv6]:port"; port 0 takes any that is free.
+    Raises ConfigError where it cannot listen there.
     """
 
     def __init__(self, setting: str, address: str, pages: Mapping[str, WSGIApplication]) -> None:
@@ -37,32 +43,29 @@ class Listener:
             raise ConfigError(f"{setting}: cannot listen at {address}: {problem}. {_REMEDY}") from None
         self._server.set_app(_site(pages))
         self.host, self.port = self._server.server_name, self._server.server_port
-        self._thread = Thread(target=self._server.serve_forever, args=(_LOOK_S,), name=setting, daemon=True)
+        self._thread = Thread(target=self._server.serve_forever, args=(_STOP_LOOK_S,), name=setting, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening; answers on their way are not waited for."""
+        """Stop listening. Answers that are being sent are not waited for."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
-_REMEDY = "Each worker on a host needs an address of its own"
-
-
-def operator_listener(address: str, registry: CollectorRegistry, live: Check, ready: Check) -> Listener:
-    """/metrics, /live and /ready of the operator; what is wrong is said."""
+def operator_listener(address: str, registry: CollectorRegistry, live: HealthCheck, ready: HealthCheck) -> Listener:
+    """/metrics, /live and /ready for the operator. The answer says what is wrong."""
     pages = {"/metrics": make_wsgi_app(registry), "/live": _health(live), "/ready": _health(ready)}
     return Listener("metrics.operator", address, pages)
 
 
-def public_listener(address: str, registry: CollectorRegistry, live: Check) -> Listener:
-    """/metrics and /live for everybody; what is wrong is not said."""
+def public_listener(address: str, registry: CollectorRegistry, live: HealthCheck) -> Listener:
+    """/metrics and /live for everybody. The answer does not say what is wrong."""
     pages = {"/metrics": make_wsgi_app(registry), "/live": _health(lambda: ["not live"] if live() else [])}
     return Listener("metrics.public", address, pages)
 
 
-def _health(check: Check) -> WSGIApplication:
+def _health(check: HealthCheck) -> WSGIApplication:
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         problems = check()
         return _text(start, HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK, *problems or ["ok"])
@@ -84,15 +87,15 @@ def _site(pages: Mapping[str, WSGIApplication]) -> WSGIApplication:
 
 
 def _head(page: WSGIApplication, environ: WSGIEnvironment, start: StartResponse) -> list[bytes]:
-    """The status and the headers that GET would be answered with, its length too, and no body."""
-    said: list[tuple[str, list[tuple[str, str]]]] = []
+    """Answer HEAD: the status, the headers and the length that GET would have, without the body."""
+    heads: list[tuple[str, list[tuple[str, str]]]] = []
 
     def note(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
-        said.append((status, headers))
+        heads.append((status, headers))
         return lambda data: None
 
     body = b"".join(page({**environ, "REQUEST_METHOD": "GET"}, note))
-    status, headers = said[-1]
+    status, headers = heads[-1]
     start(status, [*headers, ("Content-Length", str(len(body)))])
     return []
 
@@ -107,27 +110,27 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def server_bind(self) -> None:
-        """Without asking for the name of the host, which may take as long as a name server that is away."""
+        """Bind without a look-up of the host's name, which hangs where a name server does not answer."""
         TCPServer.server_bind(self)
         host, self.server_port = self.server_address[:2]
         self.server_name = str(host)
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A peer that has gone or says nothing is no news."""
+        """Nothing: that a peer has gone or sends nothing is not worth a line."""
 
 
 class _Handler(WSGIRequestHandler):
-    timeout = _PATIENCE_S
+    timeout = _REQUEST_S
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged."""
+        """Nothing: requests are not logged."""
 
 
 def _server(host: str, port: int) -> _Server:
-    """Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, place = found[0]
-    kind = type("_ServerOfFamily", (_Server,), {"address_family": family})
-    server: _Server = kind(place[:2], _Handler)
+    """A server at the first address of this host, IPv4 or IPv6. Raises OSError."""
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = addresses[0]
+    of_family = type("_ServerOfFamily", (_Server,), {"address_family": family})
+    server: _Server = of_family(address[:2], _Handler)
     return server

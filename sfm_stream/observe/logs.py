@@ -1,7 +1,8 @@
-"""One line for each event on standard error, as text or as JSON: time, level, logger, message, and fields.
+"""Logs: one line for each event on standard error, as text or as JSON, with time, level, logger, message and fields.
 
-Fields are what a call passes as `extra`. An exception shows its type and where it came from, never its message, which
-may hold what it failed on. The client of the cluster prints records at its lower levels: below WARNING it is not heard.
+Fields are what a call passes as `extra`. Of an exception the line shows the type and where it was raised, never the
+message: that may hold the record on which it failed. The Kafka client logs whole records below WARNING, so its lines
+below WARNING are dropped, whatever level is set.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from sfm_stream.readable import visible
 
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _CLIENT = "kafka"
-_LOOP = "kafka.net.selector"
-"""Warns of each step of its own loop that took a tenth of a second, which a busy worker's steps do."""
-_SASL = "kafka.net.sasl"
+_CLIENT_LOOP = "kafka.net.selector"
+"""Warns of each step of its loop that took a tenth of a second. In a busy worker many steps do."""
+_CLIENT_SASL = "kafka.net.sasl"
 """Warns at each connection that security = "sasl_plaintext" sends passwords in the clear."""
-_OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+_STANDARD_FIELDS = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 def configure(form: str = "text", level: str = "info", stream: TextIO | None = None) -> None:
-    """Log from now on in this form ("text" or "json"), from this level on, to standard error unless told otherwise."""
+    """Log in this form ("text" or "json"), from this level on, to `stream` (None: standard error)."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    handler.addFilter(_speaks)
+    handler.addFilter(_without_records)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(LEVELS[level])
     logging.getLogger(_CLIENT).setLevel(max(LEVELS[level], logging.WARNING))
-    for name in (_LOOP, _SASL):
+    for name in (_CLIENT_LOOP, _CLIENT_SASL):
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
@@ -47,7 +48,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """The same as one JSON object."""
+    """The same fields as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         head = {
@@ -59,8 +60,8 @@ class JsonLines(logging.Formatter):
         return json.dumps(head | _fields(record) | head, default=str)
 
 
-def _speaks(record: logging.LogRecord) -> bool:
-    """Whatever level one of its loggers was given: the client of the cluster says nothing below WARNING."""
+def _without_records(record: logging.LogRecord) -> bool:
+    """Whether a line may be shown: not one of the Kafka client below WARNING, whatever level its logger has."""
     client = record.name == _CLIENT or record.name.startswith(_CLIENT + ".")
     return not client or record.levelno >= logging.WARNING
 
@@ -71,7 +72,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    fields = {name: value for name, value in vars(record).items() if name not in _OWN}
+    fields = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
     if record.exc_info and record.exc_info[0] is not None:
         fields["error"] = record.exc_info[0].__name__
         frames = extract_tb(record.exc_info[2])

@@ -1,8 +1,10 @@
-"""Every metric there is, defined once, and the two registries they are in.
+"""Every metric, defined once, and the two registries that hold them.
 
-PUBLIC: made of published roll-ups alone, with the same series whatever was counted, but for keys that are published.
-OPERATOR: exact numbers of one process, outside the guarantee; never a key or an item. Nothing else is in either: no
-series of process, platform or garbage collector, none that says when another was created. docs/metrics.md is `page()`.
+PUBLIC: functions of published roll-ups alone. Which series there are depends on published keys and on nothing else.
+OPERATOR: exact numbers of one process, outside the guarantee; no label holds a key or an item.
+
+Neither registry holds anything else: no series of the process, the platform or the garbage collector, and no `_created`
+series. docs/metrics.md is the text that `page()` returns.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from sfm_stream.wire.codec import RollupRecord
 from sfm_stream.wire.keys import decode_key
 
 SHOWN_GRAINS = ("hour", "day")
-"""Spans whose estimates are shown."""
+"""Grains of the roll-ups whose estimates are public metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One metric, under the name it is scraped by."""
+    """One metric. name: as it is scraped. registry: the one that holds it."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -38,8 +40,8 @@ class Definition:
     registry: Literal["public", "operator"]
 
 
-Sample: TypeAlias = tuple[Definition, tuple[str, ...], float]
-"""A metric, the values of its labels, and its own."""
+Measurement: TypeAlias = tuple[Definition, tuple[str, ...], float]
+"""A metric, the values of its labels in the order of the definition, and its value."""
 
 
 def _operator(name: str, kind: Literal["counter", "gauge"], text: str, *labels: str) -> Definition:
@@ -117,38 +119,45 @@ DEFINITIONS: tuple[Definition, ...] = (
 
 
 class OperatorMetrics:
-    """Exact numbers of this process. Each worker replaces its own samples at once, so none outlives what it is of."""
+    """Exact numbers of this process.
+
+    A worker replaces all its measurements at once, so that none of a lost partition stays.
+    """
 
     def __init__(self) -> None:
-        self.registry = _registry("operator", self._samples)
-        self._by_worker: dict[str, tuple[Sample, ...]] = {}
+        self.registry = _registry("operator", self._measurements)
+        self._by_worker: dict[str, tuple[Measurement, ...]] = {}
 
-    def replace(self, worker: str, samples: Sequence[Sample]) -> None:
-        """From now on these are the samples of this worker, and no others. From any thread."""
-        for definition, values, _ in samples:
-            if definition.registry != "operator" or len(values) != len(definition.labels):
+    def replace(self, worker: str, measurements: Sequence[Measurement]) -> None:
+        """Show these measurements of the worker in place of its earlier ones. May be called from any thread.
+
+        Raises UsageError for a metric of the public registry, or another number of labels than it has.
+        """
+        for definition, labels, _ in measurements:
+            if definition.registry != "operator" or len(labels) != len(definition.labels):
                 raise UsageError(f"metric {definition.name}: not one of the operator's, or with other labels")
-        self._by_worker[worker] = tuple(samples)
+        self._by_worker[worker] = tuple(measurements)
 
-    def _samples(self) -> Iterator[Sample]:
-        for samples in list(self._by_worker.values()):
-            yield from samples
+    def _measurements(self) -> Iterator[Measurement]:
+        for measurements in list(self._by_worker.values()):
+            yield from measurements
 
 
 @dataclass(frozen=True, slots=True)
-class _Figures:
+class _KeyEstimate:
+    """The estimate of one key. rank: end of its span, and epoch. Of two estimates the one of larger rank is shown."""
+
     label: str
     rank: tuple[int, int]
-    """End of the span and epoch: the larger one is shown."""
-    found: Estimate
+    estimate: Estimate
 
 
 @dataclass(slots=True)
-class _Span:
-    """The last published final span of one partition and grain."""
+class _LastSpan:
+    """The last published final span of one partition and grain. left_out: number of keys without series."""
 
     end_ms: int
-    keys: dict[bytes, _Figures] = field(default_factory=dict)
+    keys: dict[bytes, _KeyEstimate] = field(default_factory=dict)
     left_out: int = 0
 
 
@@ -156,57 +165,62 @@ class PublicMetrics:
     """Estimates of the last hour and day that were published, for at most `max_keys` keys of each grain."""
 
     def __init__(self, max_keys: int, absence: Absence) -> None:
-        self.registry = _registry("public", self._samples)
+        self.registry = _registry("public", self._measurements)
         self._max_keys, self._absence = max_keys, absence
-        self._spans: dict[tuple[int, str], _Span] = {}
+        self._last: dict[tuple[int, str], _LastSpan] = {}
+        """(partition, grain) to its last span."""
         self._lock = Lock()
 
     def published(self, record: RollupRecord) -> None:
-        """Take note of a record that was just published; one that is not final is not shown."""
+        """Take note of a record that was just published. One that is not final is not shown."""
         if not record.complete or record.grain not in SHOWN_GRAINS:
             return
-        end_ms, place = record.window.end_ms, (record.partition, record.grain)
+        end_ms, partition_grain = record.window.end_ms, (record.partition, record.grain)
         with self._lock:
-            span = self._spans.get(place)
+            span = self._last.get(partition_grain)
             if span is None or span.end_ms < end_ms:
-                span = self._spans[place] = _Span(end_ms)
+                span = self._last[partition_grain] = _LastSpan(end_ms)
             if span.end_ms > end_ms:
                 return
             known = span.keys.get(record.key)
-            if known is None and self._held(record.grain) >= self._max_keys:
+            if known is None and self._keys_shown(record.grain) >= self._max_keys:
                 span.left_out += 1
             elif known is None or known.rank <= (end_ms, record.epoch):
-                found = rollup_estimate(record, self._absence)
-                span.keys[record.key] = _Figures(key_label(record.key), (end_ms, record.epoch), found)
+                estimate = rollup_estimate(record, self._absence)
+                span.keys[record.key] = _KeyEstimate(key_label(record.key), (end_ms, record.epoch), estimate)
 
     def keep(self, partitions: Collection[int]) -> None:
-        """Forget every other partition: it has another owner, which shows its keys."""
+        """Forget every other partition. It has another owner, which shows its keys."""
         with self._lock:
-            for place in [place for place in self._spans if place[0] not in partitions]:
-                del self._spans[place]
+            for partition, grain in list(self._last):
+                if partition not in partitions:
+                    del self._last[partition, grain]
 
-    def _held(self, grain: str) -> int:
-        return sum(len(span.keys) for (_, of), span in self._spans.items() if of == grain)
+    def _keys_shown(self, grain: str) -> int:
+        return sum(len(span.keys) for (_, grain_of), span in self._last.items() if grain_of == grain)
 
-    def _samples(self) -> Iterator[Sample]:
+    def _measurements(self) -> Iterator[Measurement]:
         with self._lock:
-            spans = [(grain, list(span.keys.values()), span.left_out) for (_, grain), span in self._spans.items()]
+            spans = [(grain, list(span.keys.values()), span.left_out) for (_, grain), span in self._last.items()]
         for grain in SHOWN_GRAINS:
-            shown: dict[str, _Figures] = {}
-            for found in (figures for of, listed, _ in spans if of == grain for figures in listed):
-                if found.label not in shown or shown[found.label].rank < found.rank:
-                    shown[found.label] = found
-            for label, figures in sorted(shown.items()):
-                yield ESTIMATE, (label, grain), figures.found.value
-                yield LOW, (label, grain), figures.found.low
-                yield HIGH, (label, grain), figures.found.high
-                yield LOWER_BOUND, (label, grain), float(figures.found.status is Status.LOWER_BOUND)
-                yield SPAN_END, (label, grain), figures.rank[0] / 1000
-            yield LEFT_OUT, (grain,), sum(left_out for of, _, left_out in spans if of == grain)
+            shown: dict[str, _KeyEstimate] = {}
+            for each in (each for grain_of, listed, _ in spans if grain_of == grain for each in listed):
+                if each.label not in shown or shown[each.label].rank < each.rank:
+                    shown[each.label] = each
+            for label, each in sorted(shown.items()):
+                yield ESTIMATE, (label, grain), each.estimate.value
+                yield LOW, (label, grain), each.estimate.low
+                yield HIGH, (label, grain), each.estimate.high
+                yield LOWER_BOUND, (label, grain), float(each.estimate.status is Status.LOWER_BOUND)
+                yield SPAN_END, (label, grain), each.rank[0] / 1000
+            yield LEFT_OUT, (grain,), sum(left_out for grain_of, _, left_out in spans if grain_of == grain)
 
 
 def key_label(key: bytes) -> str:
-    """A published key as the value of a label, no two the same: a lone text as it is, all else as a JSON array."""
+    """A published key as the value of a label. Different keys have different labels.
+
+    A key of one text is that text, unless it begins with "["; every other key is a JSON array.
+    """
     parts = decode_key(key)
     if len(parts) == 1 and isinstance(parts[0], str) and not parts[0].startswith("["):
         return parts[0]
@@ -215,7 +229,7 @@ def key_label(key: bytes) -> str:
 
 
 def page() -> str:
-    """docs/metrics.md."""
+    """The text of docs/metrics.md."""
     rows = {"public": [""], "operator": [""]}
     for metric in DEFINITIONS:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
@@ -246,20 +260,20 @@ it over.
 """
 
 
-class _Samples(Collector):
-    """All definitions of one registry, whether or not there is a sample of them."""
+class _Registered(Collector):
+    """Every metric of one registry, whether or not there is a measurement of it."""
 
-    def __init__(self, registry: str, samples: Callable[[], Iterable[Sample]]) -> None:
+    def __init__(self, registry: str, measurements: Callable[[], Iterable[Measurement]]) -> None:
         self._definitions = [each for each in DEFINITIONS if each.registry == registry]
-        self._give = samples
+        self._measurements = measurements
 
     def describe(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
         return [_family(definition) for definition in self._definitions]
 
     def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
         families = {definition: _family(definition) for definition in self._definitions}
-        for definition, values, value in self._give():
-            families[definition].add_metric(values, value)
+        for definition, labels, value in self._measurements():
+            families[definition].add_metric(labels, value)
         return families.values()
 
 
@@ -269,7 +283,7 @@ def _family(metric: Definition) -> CounterMetricFamily | GaugeMetricFamily:
     return GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
 
 
-def _registry(name: str, samples: Callable[[], Iterable[Sample]]) -> CollectorRegistry:
+def _registry(name: str, measurements: Callable[[], Iterable[Measurement]]) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Samples(name, samples))
+    registry.register(_Registered(name, measurements))
     return registry

@@ -1,5 +1,7 @@
-"""What the workers of this process do, as metrics and health. Everything is looked at between two turns of a worker,
-in its own thread; a scrape reads what was found last and waits for nothing.
+"""Metrics and health of the workers of this process.
+
+A worker is measured between two of its turns, in its own thread. A scrape shows the last measurements, and waits for
+nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from sfm_stream.config.config import Config
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.observe import metrics
 from sfm_stream.observe.listener import operator_listener, public_listener
-from sfm_stream.observe.metrics import OperatorMetrics, PublicMetrics, Sample
+from sfm_stream.observe.metrics import Measurement, OperatorMetrics, PublicMetrics
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.types import NO_TIME
 from sfm_stream.workers.ingest import IngestWorker
@@ -24,14 +26,15 @@ from sfm_stream.workers.rollup import RollupWorker
 
 _log = getLogger(__name__)
 LOOK_S = 1.0
-"""How often metrics are made anew."""
+"""How often a worker is measured."""
 ASK_S = 5.0
 """How often the cluster is asked for the ends of partitions."""
 STALL_S = 300.0
+"""How long a worker may take for one turn that waits for no transaction."""
 
 
 class _Cluster(Protocol):
-    """The part of KafkaTransport that is looked at."""
+    """The part of KafkaTransport that is measured."""
 
     restored: int
 
@@ -40,7 +43,7 @@ class _Cluster(Protocol):
 
 
 class Watched(Protocol):
-    """The part of a Service that is looked at."""
+    """The part of a Service that is measured."""
 
     @property
     def name(self) -> str: ...
@@ -54,26 +57,33 @@ class Watched(Protocol):
     def joined(self) -> bool: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The answer of the cluster to one question. ends: partition to its end offset. lags: to its lag in records."""
+
+    asked_ms: int = NO_TIME
+    ends: Mapping[int, int] = field(default_factory=dict)
+    lags: Mapping[int, int] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class _Watch:
-    """One worker and what is known of it."""
+    """One worker, and when it was and will be looked at by the monotonic clock."""
 
     service: Watched
-    beaten_s: float
+    last_turn_s: float
     turns: int = 0
     joined: bool = False
-    look_s: float = 0.0
-    ask_s: float = 0.0
-    asked_ms: int = NO_TIME
-    ends: dict[int, int] = field(default_factory=dict)
-    lags: dict[int, int] = field(default_factory=dict)
+    next_look_s: float = 0.0
+    next_ask_s: float = 0.0
+    ends: _Ends = _Ends()
 
 
 class Monitor:
     """Metrics and health of this process.
 
-    topic: the input. stall_s: after so long without a turn of a worker it is not live any more. public: None where
-    nothing public is served.
+    topic: the input. stall_s: a worker that ends no turn for so long is not live. public: None where nothing public is
+    served.
     """
 
     def __init__(self, topic: str, stall_s: float, public: PublicMetrics | None = None) -> None:
@@ -82,54 +92,54 @@ class Monitor:
         self._watches: dict[str, _Watch] = {}
 
     def watch(self, services: Iterable[Watched]) -> None:
-        """These are the workers. Until then the process starts, which is live and not ready."""
+        """Watch these workers. Before this call the process is starting: live, and not ready."""
         self._watches = {service.name: _Watch(service, monotonic_s()) for service in services}
 
     def beat(self, name: str) -> None:
-        """A worker ended a turn. To be called in its thread."""
+        """Note that a worker ended a turn, and measure it where that is due. To be called in its thread."""
         watch, now = self._watches[name], monotonic_s()
         watch.turns += 1
-        watch.beaten_s = now
+        watch.last_turn_s = now
         watch.joined = watch.service.joined
-        if now >= watch.look_s:
-            if now >= watch.ask_s:
-                _ask(watch)
-                watch.ask_s = monotonic_s() + ASK_S
-            self._look(watch)
-            watch.look_s = monotonic_s() + LOOK_S
+        if now >= watch.next_look_s:
+            if now >= watch.next_ask_s:
+                watch.ends = _ask(watch.service, watch.ends)
+                watch.next_ask_s = monotonic_s() + ASK_S
+            self._measure(watch)
+            watch.next_look_s = monotonic_s() + LOOK_S
 
     def live(self) -> list[str]:
-        """Workers whose loop has not turned for long."""
+        """A line for each worker that ended no turn for stall_s."""
         now = monotonic_s()
-        silent = {name: now - watch.beaten_s for name, watch in self._watches.items()}
+        silent = {name: now - watch.last_turn_s for name, watch in self._watches.items()}
         return [f"{name}: no turn for {silence:.0f} s" for name, silence in silent.items() if silence > self._stall_s]
 
     def ready(self) -> list[str]:
-        """Workers that are no members of their consumer group. A member without partitions is ready."""
+        """A line for each worker that is not live, or no member of its consumer group. A member needs no partition."""
         if not self._watches:
             return ["starting"]
         out = [f"{name}: not in its consumer group" for name, watch in self._watches.items() if not watch.joined]
         return self.live() + out
 
-    def _look(self, watch: _Watch) -> None:
+    def _measure(self, watch: _Watch) -> None:
         worker = watch.service.worker
-        samples = [*_worker_samples(watch), *_progress_samples(watch)]
+        measured = [*_of_worker(watch), *_of_progress(watch)]
         if isinstance(worker, IngestWorker):
-            samples += _ingest_samples(worker, self._topic)
+            measured += _of_ingest(worker, self._topic)
         elif isinstance(worker, RollupWorker):
-            samples.append((metrics.DUPLICATES, (), sum(seen.duplicate for seen in worker.seen)))
-            samples.append((metrics.CONFLICTS, (), sum(seen.conflict for seen in worker.seen)))
+            measured.append((metrics.DUPLICATES, (), sum(seen.duplicate for seen in worker.seen)))
+            measured.append((metrics.CONFLICTS, (), sum(seen.conflict for seen in worker.seen)))
             if self.public is not None:
                 self.public.keep(watch.service.observed.progress)
-        self.operator.replace(watch.service.name, samples)
+        self.operator.replace(watch.service.name, measured)
 
 
 @contextmanager
 def monitoring(config: Config, operator: str | None, *, public: bool = False) -> Iterator[Monitor]:
     """A monitor whose listeners are open for this block.
 
-    operator: an address in place of metrics.operator. public: metrics.public applies too. Raises ConfigError where an
-    address cannot be had.
+    operator: an address that replaces metrics.operator; None: that setting. public: whether metrics.public applies.
+    Raises ConfigError where a listener cannot listen at its address.
     """
     settings, kafka = config.metrics, config.kafka
     address = settings.operator if operator is None else operator
@@ -148,22 +158,31 @@ def monitoring(config: Config, operator: str | None, *, public: bool = False) ->
         yield monitor
 
 
-def _ask(watch: _Watch) -> None:
-    """How far each partition is behind its end of now. A cluster that does not answer leaves it unknown."""
-    asked_ms, transport, progress = now_ms(), watch.service.transport, watch.service.observed.progress
+def _ask(service: Watched, before: _Ends) -> _Ends:
+    """The ends of the assigned partitions now. Nothing is known of them where the cluster does not answer.
+
+    before: the answer to the last question.
+    """
+    asked_ms, transport, progress = now_ms(), service.transport, service.observed.progress
     try:
         ends = transport.ends()
-        # Nothing was appended since the last time, and all that was there then has been read, perhaps up to a control
-        # record, which no position shows.
-        read_ms = {partition: of.read_ms for partition, of in progress.items()}
-        done = {p for p, end in ends.items() if watch.ends.get(p) == end and read_ms.get(p, NO_TIME) >= watch.asked_ms}
-        watch.lags = {p: 0 if p in done else max(0, end - transport.position(p)) for p, end in ends.items()}
-        watch.ends, watch.asked_ms = ends, asked_ms
+        # A control record at the end of a partition has an offset and is in no batch, so that the position stays before
+        # it. Where the end is the one of the last question, and was read since, the lag is 0 nevertheless.
+        read_to_end = {
+            number
+            for number in ends.keys() & progress.keys()
+            if before.ends.get(number) == ends[number] and progress[number].read_ms >= before.asked_ms
+        }
+        lags = {
+            number: 0 if number in read_to_end else max(0, end - transport.position(number))
+            for number, end in ends.items()
+        }
     except SfmStreamError:
-        watch.lags, watch.ends, watch.asked_ms = {}, {}, NO_TIME
+        return _Ends()
+    return _Ends(asked_ms, ends, lags)
 
 
-def _worker_samples(watch: _Watch) -> Iterator[Sample]:
+def _of_worker(watch: _Watch) -> Iterator[Measurement]:
     name, observed = watch.service.name, watch.service.observed
     yield metrics.TURNS, (name,), watch.turns
     yield metrics.LAST_TURN, (name,), now_ms() / 1000
@@ -175,16 +194,16 @@ def _worker_samples(watch: _Watch) -> Iterator[Sample]:
         yield metrics.TRANSACTIONS, (name, outcome), count
 
 
-def _progress_samples(watch: _Watch) -> Iterator[Sample]:
+def _of_progress(watch: _Watch) -> Iterator[Measurement]:
     for partition, progress in watch.service.observed.progress.items():
         labels = (watch.service.name, str(partition))
         if progress.position is not None and progress.committed is not None:
             yield metrics.HELD_RECORDS, labels, max(0, progress.position - progress.committed)
-        if partition in watch.lags:
-            yield metrics.LAG, labels, watch.lags[partition]
+        if partition in watch.ends.lags:
+            yield metrics.LAG, labels, watch.ends.lags[partition]
 
 
-def _ingest_samples(worker: IngestWorker, topic: str) -> Iterator[Sample]:
+def _of_ingest(worker: IngestWorker, topic: str) -> Iterator[Measurement]:
     report = worker.report
     yield metrics.READ, (topic,), report.read
     yield metrics.COUNTED, (topic,), report.counted
@@ -192,10 +211,10 @@ def _ingest_samples(worker: IngestWorker, topic: str) -> Iterator[Sample]:
     for reason, count in sorted(report.dropped.items()):
         if reason:
             yield metrics.DROPPED, (topic, reason.name.lower()), count
-    yield from _counter_samples(worker.counters)
+    yield from _of_counters(worker.counters)
 
 
-def _counter_samples(counters: Mapping[int, tuple[int, WindowCounter]]) -> Iterator[Sample]:
+def _of_counters(counters: Mapping[int, tuple[int, WindowCounter]]) -> Iterator[Measurement]:
     now = now_ms()
     for partition, (clock_ms, counter) in counters.items():
         labels, state, held = (str(partition),), counter.state, counter.store.raw_bytes()
