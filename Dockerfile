@@ -1,10 +1,16 @@
 # Two stages: one that installs into a virtual environment, one that holds nothing but that environment and Python.
 FROM python:3.13-slim AS build
 WORKDIR /src
-RUN python -m venv /opt/sfm-stream
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+COPY requirements/run.txt requirements/build.txt requirements/
+# Only versions that were tested, and only bytes with the hashes that are written there.
+RUN python -m venv /opt/sfm-stream \
+ && /opt/sfm-stream/bin/pip install --require-hashes -r requirements/run.txt \
+ && pip install --require-hashes -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY sfm_stream sfm_stream
-RUN /opt/sfm-stream/bin/pip install --no-cache-dir --disable-pip-version-check .
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
+ && /opt/sfm-stream/bin/pip install --no-deps dist/*.whl
 
 FROM python:3.13-slim
 ARG SOURCE=

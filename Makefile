@@ -7,7 +7,13 @@ PRESTO = 0.287
 PRESTO_HOME ?= $(VENV)/presto-server-$(PRESTO)
 COPY = org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
-.PHONY: demo test lint presto presto-golden
+PIP = $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: help demo test lint coverage requirements presto presto-golden
+.DEFAULT_GOAL = help
+
+help:  ## this list
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "%-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## count distinct aircraft in a month of flights, privately
 	$(BIN)/python examples/flights/demo.py
@@ -15,10 +21,17 @@ demo: $(VENV)/.demo  ## count distinct aircraft in a month of flights, privately
 test: $(VENV)/.test lint  ## everything CI runs
 	$(BIN)/python -m pytest -n 3 --dist worksteal -q
 
-lint: $(VENV)/.test
+lint: $(VENV)/.test  ## style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+coverage: $(VENV)/.test  ## which lines of the package the tests that need no Kafka run
+	$(BIN)/python -m pytest -n 3 --dist worksteal -q -m "not kafka" --cov --cov-report=term:skip-covered
+
+requirements: $(VENV)/bin/python  ## pin the newest versions that fit pyproject.toml, with hashes
+	$(PIP) install uv
+	$(BIN)/python requirements/pin.py
 
 presto: $(VENV)/.presto $(PRESTO_HOME)  ## docs/presto.md on a real Presto, which is a download of 2 GB
 	PRESTO_HOME=$(PRESTO_HOME) $(BIN)/python -m pytest -q tests/integration/test_presto_server.py
@@ -31,15 +44,16 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	$(PIP) install -e .
 	touch $@
 
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml requirements/test.txt
+	$(PIP) install --require-hashes -r requirements/test.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
 $(VENV)/.presto: $(VENV)/.test
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[presto]'
+	$(PIP) install -e '.[presto]'
 	touch $@
 
 $(PRESTO_HOME):
