@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sfm_stream.types import Reason
 
@@ -16,7 +16,7 @@ class Row(NamedTuple):
     offset: int
     arrival: int
     event: int
-    key: object
+    key: Any
     cell: int
     reason: int = 0
 

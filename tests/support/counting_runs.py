@@ -18,12 +18,12 @@ from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
 from sfm_stream.pipeline.counting.position import decode_state
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
-from sfm_stream.privacy.epsilon import flip_threshold_of
+from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.selection import selection_table
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import NO_TIME, Commit, EventColumns, PartitionState, Record, Step
+from sfm_stream.types import NO_TIME, Commit, EventColumns, KeyValue, PartitionState, Record, Step
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.codec import CloseMarker, Release, decode
@@ -36,7 +36,7 @@ SELECTED = SelectedKeys(EPSILON_SELECTION, DELTA_SELECTION, selection_table(EPSI
 PRESENCE = PresenceIsPublic()
 
 
-def declared(*keys: object, since: dict | None = None) -> DeclaredKeys:
+def declared(*keys: KeyValue, since: dict[KeyValue, int] | None = None) -> DeclaredKeys:
     """Keys that count from the beginning, and keys that take effect later."""
     return DeclaredKeys({**dict.fromkeys(keys, 0), **(since or {})})
 
@@ -50,7 +50,7 @@ def plan_of(
     start: int = 0,
     end: int = FOREVER_MS,
     shape: SketchShape = SMALL,
-    epsilon: object = 1,
+    epsilon: Epsilon = 1,
     unit: str = "blanked",
     margin: int = 0,
     **limits: int,
@@ -173,7 +173,8 @@ def releases_of(records: Iterable[Record]) -> list[Record]:
 
 
 def markers_of(records: Iterable[Record]) -> list[CloseMarker]:
-    return [decode(record.value) for record in records if record.key == MARKER_KEY]
+    decoded = [decode(record.value) for record in records if record.key == MARKER_KEY]
+    return [marker for marker in decoded if isinstance(marker, CloseMarker)]
 
 
 def covered(records: Iterable[Record]) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,10 +115,12 @@ def run_here(config: Path, coins: Coins = SYSTEM_COINS) -> RunReport:
         return run_to_end(work, loaded.rollup.deadline, Stop())
 
 
-def command(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the `sfm-stream` command in a process of its own."""
     call = [sys.executable, "-m", "sfm_stream.cli", *map(str, arguments)]
-    return subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE_S, **options)  # type: ignore[call-overload]
+    done: subprocess.CompletedProcess[str]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE_S, **options)
+    return done
 
 
 def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -131,6 +134,7 @@ def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
             main()
         out.flush()
         err.flush()
+    assert isinstance(ended.value.code, int)
     said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))
     return subprocess.CompletedProcess(arguments, ended.value.code, said, complained)
 

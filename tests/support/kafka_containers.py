@@ -88,7 +88,8 @@ class KafkaContainers(Cluster):
         self.paused.discard(node)
 
     def log(self, node: int) -> str:
-        return self.container(node).logs(tail=40).decode("utf-8", "replace")
+        said: bytes = self.container(node).logs(tail=40)
+        return said.decode("utf-8", "replace")
 
     def stop(self) -> None:
         for container in self.containers.values():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.partitioner import murmur2 as java_murmur2
 from support.kafka_runs import START_MS, Run, cell, cells_of
@@ -122,7 +122,8 @@ class Pipeline:
         return {*kind.steady, *kind.gone, *kind.small, *(kind.late if window >= LATER else ())}
 
     def owner(self, key: Key) -> int:
-        return (java_murmur2(self.kind.record_key(key)) & 0x7FFFFFFF) % self.run.partitions
+        digest: int = java_murmur2(self.kind.record_key(key))
+        return (digest & 0x7FFFFFFF) % self.run.partitions
 
     def users(self, window: int) -> Iterator[tuple[int, Key, str]]:
         """Where the events of a window lie. Some keys that are always there are silent in some windows."""
@@ -157,8 +158,8 @@ class Pipeline:
         tick_ms = start_of(last + 1) + GRACE_MS + 1000
         records += [(tick_ms, b"", b"nothing that counts", place) for place in range(self.run.partitions)]
         records.sort(key=lambda record: record[0])
-        for at_ms, key, value, place in records:
-            producer.send(self.run.topic, key=key, value=value, partition=place, timestamp_ms=at_ms)
+        for at_ms, record_key, value, place in records:
+            producer.send(self.run.topic, key=record_key, value=value, partition=place, timestamp_ms=at_ms)
 
     # What has to be, and what is wrong
 
@@ -251,5 +252,5 @@ class Public:
                 self.records[place.topic].append((place.partition, record))
                 if isinstance(record, CloseMarker):
                     self._ends[place.topic, place.partition, record.epoch] = record.through_ms
-        places = ((topic, number, epoch) for topic, count in self.partitions.items() for number in range(count))
-        return all(self._ends.get(place, 0) >= start_of(last + 1) for place in places)
+        ends = ((topic, number, epoch) for topic, count in self.partitions.items() for number in range(count))
+        return all(self._ends.get(end, 0) >= start_of(last + 1) for end in ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -49,9 +50,9 @@ def require_one_payload(world: World) -> None:
     payloads: dict[bytes, set[bytes]] = defaultdict(set)
     for log in world.cluster.topics[f"{PIPELINE}.sketches"]:
         for entry in log.values(committed=False):
-            record = decode(entry.value)
-            if isinstance(record, Release):
-                payloads[record.release_id].add(entry.value)
+            payload = entry.value
+            if payload is not None and isinstance(record := decode(payload), Release):
+                payloads[record.release_id].add(payload)
     twice = sum(len(found) > 1 for found in payloads.values())
     require(not twice, f"{twice} releases have two payloads that can be read")
 
@@ -92,7 +93,7 @@ def require_exactly_once(world: World, topic: str) -> None:
     require(found == expected, f"{topic}: {_difference(found, expected)}")
 
 
-def _difference(found: dict, expected: dict) -> str:
+def _difference(found: Mapping[Any, object], expected: Mapping[Any, object]) -> str:
     missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
     wrong = [place for place in expected.keys() & found.keys() if expected[place] != found[place]]
     return f"missing {sorted(missing)}, not expected {sorted(more)}, with other cells {sorted(wrong)}"

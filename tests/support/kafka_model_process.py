@@ -95,7 +95,8 @@ class Process:
             self.switch()
 
     def fetches(self) -> int:
-        return self.world.rng.choice((1, 2, 5, 100))
+        fetches: int = self.world.rng.choice((1, 2, 5, 100))
+        return fetches
 
     # As a thread
 

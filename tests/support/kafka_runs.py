@@ -125,7 +125,8 @@ class Run:
         return path
 
     def partition(self, page: str) -> int:
-        return (java_murmur2(page.encode()) & 0x7FFFFFFF) % self.partitions
+        digest: int = java_murmur2(page.encode())
+        return (digest & 0x7FFFFFFF) % self.partitions
 
     def produce(self, events: Iterable[Event], **options: object) -> None:
         listed = list(events)

@@ -118,4 +118,5 @@ def coordinator(bootstrap: str, name: str, log: str = "__transaction_state") -> 
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         [found] = admin.describe_topics([log])
     leaders = {place["partition_index"]: place["leader_id"] for place in found["partitions"]}
-    return leaders[abs(signed) % len(leaders)]
+    leader: int = leaders[abs(signed) % len(leaders)]
+    return leader

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from support.counting_runs import releases_of
+from support.counting_runs import Log, releases_of
 
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
-from sfm_stream.wire.codec import decode
+from sfm_stream.types import Record
+from sfm_stream.wire.codec import Release, WireRecord, decode
 
 
-def assert_one_draw(log):
+def assert_one_draw(log: Log) -> None:
     """Of everything that was ever handed out, one payload for each release."""
-    payloads = defaultdict(set)
+    payloads: dict[tuple[bytes, int], set[bytes]] = defaultdict(set)
     for record in releases_of(log.offered):
         payloads[record.key, record.timestamp_ms].add(record.value)
     assert all(len(drawn) == 1 for drawn in payloads.values()), "draws: two payloads for one release"
 
 
-def assert_one_cell(one, other):
+def assert_one_cell(one: Sequence[Record], other: Sequence[Record]) -> None:
     """Two lists of records: the same messages, sizes and order, and at most one cell of one release differs."""
     outside = [
         [(r.topic, r.partition, r.key, r.timestamp_ms, len(r.value)) for r in records] for records in (one, other)
@@ -33,7 +35,9 @@ def assert_one_cell(one, other):
         assert_one_bit(decode(a.value), decode(b.value))
 
 
-def assert_one_bit(one, other):
+def assert_one_bit(one: WireRecord, other: WireRecord) -> None:
+    assert isinstance(one, Release)
+    assert isinstance(other, Release)
     assert replace(one, sketch=other.sketch) == other, "release: more than its bits differs"
     changed = np.frombuffer(one.sketch.bits, np.uint8) ^ np.frombuffer(other.sketch.bits, np.uint8)
     assert int(np.bitwise_count(changed).sum()) <= 1, "cells: the item moved more than one"

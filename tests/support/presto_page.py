@@ -19,6 +19,7 @@ def blocks(language: str) -> list[str]:
 
 def readme_config() -> str:
     """The configuration that the page's commands are for."""
+    config: str
     (config,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     return config
 

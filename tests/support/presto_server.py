@@ -52,7 +52,8 @@ class PrestoServer:
         )
         cursor = connection.cursor()
         cursor.execute(sql.strip().rstrip(";"))
-        return cursor.fetchall()
+        rows: list[list[Any]] = cursor.fetchall()
+        return rows
 
     def table(self, name: str, columns: Mapping[str, tuple[str, pyarrow.Array]]) -> None:
         """Make a table of Parquet. columns: name to SQL type and values."""

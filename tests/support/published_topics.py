@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import numpy as np
 from support.rollup_runs import QUARTER_MS, Run, at, marker, release
 
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import StoredRecord, Window
+from sfm_stream.types import KeyValue, StoredRecord, Window
 from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import decode
 
@@ -21,17 +24,19 @@ UTC = calendar("UTC", QUARTER_MS, 0, 2030)
 class Topics:
     """Published records in memory."""
 
-    def __init__(self, sketches=(), rollups=()):
+    def __init__(self, sketches: Iterable[bytes] = (), rollups: Iterable[bytes] = ()) -> None:
         self._records = {SKETCHES: list(sketches), ROLLUPS: list(rollups)}
 
-    def read(self, topic, partition=None, offset=0):
+    def read(self, topic: str, partition: int | None = None, offset: int = 0) -> Iterator[StoredRecord]:
         for number, payload in enumerate(self._records[topic]):
             record = decode(payload)
             if number >= offset and partition in (None, record.partition):
                 yield StoredRecord(number, record.partition, b"", payload, 0)
 
 
-def sketched(number, key="a", items=40, k=K4, shape=SHAPE, **other):
+def sketched(
+    number: int, key: KeyValue = "a", items: int = 40, k: int = K4, shape: SketchShape = SHAPE, **other: Any
+) -> bytes:
     """A release of the window of this number, with about as many ones as this many items and the noise give."""
     rng = np.random.default_rng(number * 100 + items)
     cells = np.zeros(shape.cells, bool)
@@ -42,15 +47,15 @@ def sketched(number, key="a", items=40, k=K4, shape=SHAPE, **other):
     return release(T0 + number * QUARTER_MS, key, bits, k=k, shape=shape, **other)
 
 
-def closed(low, high, **other):
+def closed(low: int, high: int, **other: Any) -> bytes:
     return marker(T0 + low * QUARTER_MS, T0 + high * QUARTER_MS, **other)
 
 
-def span(low, high):
+def span(low: int, high: int) -> Window:
     return Window(T0 + low * QUARTER_MS, T0 + high * QUARTER_MS)
 
 
-def rolled(sketches, expire_ms=None):
+def rolled(sketches: Iterable[bytes], expire_ms: int | None = None) -> list[bytes]:
     """What the roll-up publishes for these records."""
     run = Run(UTC, list(sketches))
     run.finish(expire_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
@@ -153,5 +154,5 @@ def place_of(record: RollupRecord) -> tuple[object, ...]:
     return record.epoch, record.grain, record.window.start_ms, record.window.end_ms, record.key
 
 
-def run_of(calendar: Calendar, log: Iterable[bytes], **settings: int) -> Run:
+def run_of(calendar: Calendar, log: Iterable[bytes], **settings: Any) -> Run:
     return Run(calendar, list(log), **settings)

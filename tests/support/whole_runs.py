@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from reference.naive_windows import Row
 from support.counting_runs import PRESENCE, Log, columns_of, drain, first_state, plan_of, state_in, table_of
@@ -24,7 +25,7 @@ def whole_plan(
     start: int | None = None,
     until: int | None = None,
     end: int = FOREVER_MS,
-    **arguments: object,
+    **arguments: Any,
 ) -> CountingPlan:
     """start, until: the configured borders; end: of the epoch."""
     unit = "removed" if start is not None and until is not None else "blanked"
@@ -35,6 +36,7 @@ def whole_plan(
 def begin(plan: CountingPlan, coins: Coins, state: PartitionState | None = None) -> WholeCounter:
     """A counter at its first start, or going on from a committed state."""
     if state is not None:
+        assert isinstance(plan.windows, Whole)
         plan = replace(plan, windows=replace(plan.windows, start_ms=state.start_ms, start_known=True))
     return WholeCounter(plan, 0, state or first_state(plan), table_of(plan), coins)
 
