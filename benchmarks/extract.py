@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.events.extract import EventSchema, PythonExtractor
+from sfm_stream.events.event_schema import EventSchema
+from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.formats.registry import format_of
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.shape import SketchShape
 
 RUNS = 11
 BATCH_RECORDS = 1000
 START_MS = 1_700_000_000_000
-FORM = EventSchema(
+SCHEMA = EventSchema(
     key=("page",), item="user", time="at", time_unit="ms", earliest_ms=START_MS, latest_ms=START_MS + 10**9
 )
 
@@ -96,7 +98,7 @@ def main(count: int) -> None:
             decode(line)
 
     def extract(batches_a_poll: int) -> None:
-        extractor = PythonExtractor(FORM, SketchShape(4096, 24), keys=KeyTable())
+        extractor = PythonExtractor(format_of(SCHEMA), SketchShape(4096, 24), keys=KeyTable())
         for at in range(0, len(batches), batches_a_poll):
             extractor.columns(batches[at : at + batches_a_poll])
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from sfm_stream import PcsaSketch, SketchShape, Tally, estimate, flip
 from sfm_stream.config.config import Config, parse_config
-from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.whole import counter_of
 from sfm_stream.privacy.coins import SystemCoins
@@ -35,6 +34,7 @@ from sfm_stream.sketch.bernoulli import WORD64, Word
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import NO_TIME, InputEnd, PartitionState, RecordBatch
 from sfm_stream.windows.store import WindowStore
+from sfm_stream.workers.extractor import extractor_of
 
 START_MS = 1_767_225_600_000
 PAGES, EVENTS = 1_000, 400_000
@@ -112,7 +112,7 @@ def pipeline(runs: int, folder: Path) -> None:
     def count(order: Config) -> None:
         plan = order.plan(1, START_MS)
         keys = KeyTable()
-        extractor = PythonExtractor(config.event_schema(START_MS + 10**9), config.shape, config.item_hash, keys=keys)
+        extractor = extractor_of(config, keys, START_MS + 10**9)
         state = PartitionState(
             plan.fingerprint, 1, "events.jsonl", plan.windows.size_ms, START_MS, 0, START_MS, NO_TIME, 0
         )

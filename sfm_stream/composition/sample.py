@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from sfm_stream.clock import now_ms
 from sfm_stream.config.config import Config
-from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.events.placement import Placement
 from sfm_stream.privacy.coins import SYSTEM_COINS
@@ -17,6 +16,7 @@ from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import NO_TIME, EventColumns, InputEnd, Reason, RecordBatch
 from sfm_stream.wire.keys import encode_key
+from sfm_stream.workers.extractor import extractor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def sample(
     """What extraction makes of up to `records` records. placement: as in IngestWorker."""
     latest = config.event.latest or now_ms() + config.window.max_future_skew
     keys = KeyTable(config.keys.effective if isinstance(config.keys, DeclaredKeys) else None)
-    extractor = PythonExtractor(config.event_schema(latest), config.shape, config.item_hash, keys=keys)
+    extractor = extractor_of(config, keys, latest)
     secret = SYSTEM_COINS.digits(32).tobytes()
     placements: dict[int, Placement] = {}
     rows: list[SampleRow] = []

@@ -8,9 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.types import KeyValue
-from sfm_stream.wire.keys import decode_key, encode_key
-
-__all__ = ["KeyTable", "decode_key", "encode_key"]
 
 
 class KeyTable:

@@ -19,7 +19,6 @@ from enum import Enum
 from sfm_stream.clock import now_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
-from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.events.placement import Placement
 from sfm_stream.pipeline.counting.counter import WindowCounter
@@ -32,6 +31,7 @@ from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.files.input_mark import MarkedInput
 from sfm_stream.types import NO_TIME, EventColumns, InputEnd, PartitionState, Reason, Record, RecordBatch
+from sfm_stream.workers.extractor import extractor_of
 from sfm_stream.workers.ingest_report import IngestReport
 
 
@@ -98,9 +98,7 @@ class IngestPartition:
         self._end_ms, self._partitions = end_ms, partitions
         config = setup.config
         self._keys = _key_table(config, placement)
-        self._extractor = PythonExtractor(
-            config.event_schema(latest_ms), config.shape, config.item_hash, keys=self._keys
-        )
+        self._extractor = extractor_of(config, self._keys, latest_ms)
         self._limits_before: CountingLimits | None = None
         """Of records in WAITING."""
         self._stage = Stage.WAITING

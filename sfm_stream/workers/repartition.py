@@ -23,11 +23,11 @@ from zlib import crc32
 from sfm_stream.clock import monotonic_s
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
-from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.events.placement import PARTITIONERS, partition_key
 from sfm_stream.transport.contract import Transport
 from sfm_stream.types import Assigned, Commit, InputEnd, Record, RecordBatch, Step
+from sfm_stream.workers.extractor import extractor_of
 from sfm_stream.workers.partition_worker import PartitionWorker
 
 _log = logging.getLogger(__name__)
@@ -134,9 +134,7 @@ class RepartitionWorker(PartitionWorker[SourcePartition]):
 
     def _reset_keys(self) -> None:
         self._keys = KeyTable()
-        self._extractor = PythonExtractor(
-            self._config.event_schema(), self._config.shape, self._config.item_hash, keys=self._keys
-        )
+        self._extractor = extractor_of(self._config, self._keys)
 
     def _commit_due(self, stopping: Callable[[], bool]) -> None:
         """Copy what can be copied by now, until a transaction is not committed."""

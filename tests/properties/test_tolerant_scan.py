@@ -7,20 +7,22 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from properties.test_extract_paths import BAND, FORMATS, documents, good, objects, rules, scalars, spoiled
+from properties.test_extract_paths import rules
 from reference.naive_extract import Refused, meaning, placed_by
+from support.json_records import BAND, SCHEMAS, documents, good, objects, scalars, spoiled
 
 from sfm_stream.events.event_schema import EventSchema, parse_path
-from sfm_stream.events.event_time import EventTime
+from sfm_stream.events.event_time import TimeReader
 from sfm_stream.events.extract import PythonExtractor
-from sfm_stream.events.formats.json_strict import StrictReader
+from sfm_stream.events.formats.json_format import JsonFormat
 from sfm_stream.events.formats.tolerant_scan import TolerantScan
+from sfm_stream.events.framing import read_record
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Reason
 
 SHAPE = SketchShape(16, 2)
-TIMED = {name: form for name, form in FORMATS.items() if form.time is not None}
+TIMED = {name: schema for name, schema in SCHEMAS.items() if schema.time is not None}
 # An item that is the last member of an object in which something else is looked for.
 TIMED["last"] = EventSchema(key=("page",), item="user.id", time="user.at", time_unit="ms", **BAND)
 ITEM = "\x1a"
@@ -71,21 +73,22 @@ balanced = st.recursive(
 )
 
 
-def fields(form: EventSchema, record: bytes, scan: bool = False) -> tuple[int, Reason, object]:
+def fields(schema: EventSchema, record: bytes, scan: bool = False) -> tuple[int, Reason, object]:
     """The time of a record with its reason, and the key that repartitioning places it by."""
-    extractor = PythonExtractor(form, SHAPE, keys=KeyTable())
+    reader = JsonFormat(schema)
     if scan:
-        reader = extractor._strict
-        reader.read = lambda value: reader._scanned(Reason.MALFORMED, value)  # type: ignore[method-assign]
-    return *EventTime(form).read(extractor._strict.read(record).time), repr(extractor.key_of(record))
+        strict = reader._strict
+        strict.read = lambda value: strict._scanned(Reason.MALFORMED, value)  # type: ignore[method-assign]
+    extractor = PythonExtractor(reader, SHAPE, keys=KeyTable())
+    return *TimeReader(schema).read(read_record(reader, record).time), repr(extractor.key_of(record))
 
 
 @st.composite
-def with_a_hole(draw: st.DrawFn, form: EventSchema) -> tuple[bytes, bytes]:
+def with_a_hole(draw: st.DrawFn, schema: EventSchema) -> tuple[bytes, bytes]:
     """What stands before and behind the item of a record that may have any other fault or further members."""
-    document = json.loads(good(form, draw(st.integers(0, 99))))
+    document = json.loads(good(schema, draw(st.integers(0, 99))))
     node = document
-    *outer, last = parse_path(form.item)
+    *outer, last = parse_path(schema.item)
     for name in outer:
         node = node[name]
     node[last] = ITEM
@@ -107,20 +110,20 @@ def with_a_hole(draw: st.DrawFn, form: EventSchema) -> tuple[bytes, bytes]:
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_an_item_of_any_content_leaves_time_and_key_as_if_it_were_blanked(data: st.DataObject) -> None:
-    form = TIMED[data.draw(st.sampled_from(sorted(TIMED)))]
-    before, behind = data.draw(with_a_hole(form))
+    schema = TIMED[data.draw(st.sampled_from(sorted(TIMED)))]
+    before, behind = data.draw(with_a_hole(schema))
     item = data.draw(balanced)
-    assert fields(form, before + item + behind) == fields(form, before + b"null" + behind)
+    assert fields(schema, before + item + behind) == fields(schema, before + b"null" + behind)
 
 
 @pytest.mark.parametrize("name", sorted(TIMED))
 @pytest.mark.parametrize("item", HOSTILE)
 def test_each_hostile_item_leaves_the_time_and_the_key(name: str, item: bytes) -> None:
-    form = TIMED[name]
-    whole = good(form, 7)
+    schema = TIMED[name]
+    whole = good(schema, 7)
     record = whole.replace(b'"u7"', item)
-    time, reason, key = fields(form, record)
-    assert (time, reason, key) == fields(form, whole)
+    time, reason, key = fields(schema, record)
+    assert (time, reason, key) == fields(schema, whole)
     assert reason == Reason.OK
     assert key != "None"
 
@@ -128,32 +131,32 @@ def test_each_hostile_item_leaves_the_time_and_the_key(name: str, item: bytes) -
 @settings(max_examples=600, deadline=None)
 @given(st.sampled_from(sorted(TIMED)), st.data())
 def test_for_what_can_be_read_strictly_the_scan_gives_the_same(name: str, data: st.DataObject) -> None:
-    form = TIMED[name]
+    schema = TIMED[name]
     whole = documents.map(lambda text: text.encode("utf-8", "surrogatepass"))
-    record = data.draw(st.one_of(spoiled(form), spoiled(form), whole))
-    strict = StrictReader(form).read(record)
+    record = data.draw(st.one_of(spoiled(schema), spoiled(schema), whole))
+    strict = read_record(JsonFormat(schema), record)
     if not record or strict.reason not in (Reason.OK, Reason.DUPLICATE_FIELD):
         return
-    found, scanned = fields(form, record), fields(form, record, scan=True)
-    assert found[::2] == scanned[::2]
+    read, scanned = fields(schema, record), fields(schema, record, scan=True)
+    assert read[::2] == scanned[::2]
     # The scan does not look into arrays and objects: one in the place of the time is no time in either case.
-    assert found[1] == scanned[1] or (found[1], scanned[1]) == (Reason.TIME_TYPE, Reason.TIME_MISSING)
+    assert read[1] == scanned[1] or (read[1], scanned[1]) == (Reason.TIME_TYPE, Reason.TIME_MISSING)
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.sampled_from(sorted(FORMATS)), st.data())
+@given(st.sampled_from(sorted(SCHEMAS)), st.data())
 def test_any_bytes_have_the_time_and_the_key_of_the_oracle(name: str, data: st.DataObject) -> None:
-    form = FORMATS[name]
+    schema = SCHEMAS[name]
     tokens = [b'"page"', b'"user"', b'"at"', b'"a.b"', b":", b":", b",", b"{", b"}", b"[", b"]", b'"', b"\\", b" "]
     tokens += [b"%d" % (BAND["earliest_ms"] + 7), b'"a"', b"1", b"\xff", b"x"]
     soup = st.lists(st.sampled_from(tokens), max_size=24).map(lambda parts: b"{" + b"".join(parts))
-    record = data.draw(st.one_of(soup, soup, spoiled(form)))
-    wanted = placed_by(record, rules(form, None))
-    key = PythonExtractor(form, SHAPE, keys=KeyTable()).key_of(record)
+    record = data.draw(st.one_of(soup, soup, spoiled(schema)))
+    wanted = placed_by(record, rules(schema, None))
+    key = PythonExtractor(JsonFormat(schema), SHAPE, keys=KeyTable()).key_of(record)
     assert repr(key) == ("None" if isinstance(wanted, Refused) else repr(wanted))
-    if form.time is not None:
-        event_ms, reason = EventTime(form).read(StrictReader(form).read(record).time)
-        assert (None if reason else event_ms) == meaning(record, rules(form, None)).event_ms
+    if schema.time is not None:
+        event_ms, reason = TimeReader(schema).read(read_record(JsonFormat(schema), record).time)
+        assert (None if reason else event_ms) == meaning(record, rules(schema, None)).event_ms
 
 
 WIDE: dict[str, bytes] = {
@@ -172,11 +175,11 @@ WIDE: dict[str, bytes] = {
 def test_an_item_of_any_length_and_depth(what: str) -> None:
     scan = TolerantScan([("t",), ("k", "a"), ("k", "b")])
     record = b'{"k": {"a": "x", "i": %b, "b": 7}, "i": %b, "t": 5 }' % (WIDE[what], WIDE[what])
-    assert scan.find(record) == [b"5", b'"x"', b"7"]
+    assert scan.values(record) == [b"5", b'"x"', b"7"]
 
 
 @pytest.mark.parametrize(
-    ("record", "found"),
+    ("record", "value"),
     [
         (b'{"t":1}', b"1"),
         (b'  {"t" : 1 , "u":2}', b"1"),
@@ -206,9 +209,9 @@ def test_an_item_of_any_length_and_depth(what: str) -> None:
         (b'"{"t":1}', None),
     ],
 )
-def test_what_is_found_of_a_member(record: bytes, found: bytes | None) -> None:
-    assert TolerantScan([("t",)]).find(record) == [found]
+def test_what_is_found_of_a_member(record: bytes, value: bytes | None) -> None:
+    assert TolerantScan([("t",)]).values(record) == [value]
 
 
 def test_nothing_is_looked_for_where_there_is_no_path() -> None:
-    assert TolerantScan([]).find(b'{"t":1}') == []
+    assert TolerantScan([]).values(b'{"t":1}') == []

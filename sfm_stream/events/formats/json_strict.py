@@ -1,12 +1,13 @@
-"""One record read slowly and exactly: its fields, or the reason why it has none.
+"""One JSON record read slowly and exactly: its fields, or the reason why it has none.
 
-Everything that the fast path (json_lines.py) cannot answer for comes here. A record is JSON as RFC 8259 has it, in
-UTF-8, at most MAX_DEPTH objects and arrays deep, with an object at the top; a byte order mark before it is passed over.
-JSON is taken a little wider where producers write it so: NaN, Infinity, halves of surrogate pairs and bytes that are
-not UTF-8 harm only the field that they are in.
+Every record that the fast reader (json_fast.py) does not answer for comes here. A record is JSON as RFC 8259 has it, in
+UTF-8, at most MAX_DEPTH objects and arrays deep, with an object at the top. A byte order mark before it is skipped.
+JSON is taken a little wider, since producers write it so: NaN, Infinity, halves of surrogate pairs and bytes that are
+not UTF-8 spoil only the field that they are in.
 
-Of a record that is no such JSON, its time and key are given as far as a scan that knows brackets only finds them
-(tolerant_scan.py): what stands in another field decides neither when it arrived nor where it belongs.
+A record that is no such JSON is refused as a whole. Its time and key are then read by a scan that knows only strings,
+brackets, commas and colons (tolerant_scan.py). So the content of one field decides neither when the record arrived nor
+which partition it belongs to.
 """
 
 from __future__ import annotations
@@ -14,39 +15,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from sfm_stream.events.event_schema import EventSchema
+from sfm_stream.events.formats.format import BYTE_ORDER_MARK, NOT_UNICODE, Fields
 from sfm_stream.events.formats.tolerant_scan import TolerantScan
 from sfm_stream.types import Reason
 
 MAX_DEPTH = 256
-"""Deeper records are malformed: a bound of our own, well inside the interpreter's, which moves with the caller."""
+"""Deeper records are malformed. The bound lies well inside the interpreter's, which depends on the caller's depth."""
 
-_FRAME_HEADER_BYTES = 5
 _HUGE_DIGITS = 40
 _HUGE: Final[int] = 10**_HUGE_DIGITS
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class NotUnicode:
-    """Stands for a text that holds half a surrogate pair, or bytes that are not UTF-8."""
-
-
-NOT_UNICODE: Final = NotUnicode()
-
-
-class Fields(NamedTuple):
-    """The values at the configured paths; None where missing or null. reason: of the record as a whole."""
-
-    reason: Reason
-    item: object = None
-    time: object = None
-    key: tuple[object, ...] = ()
 
 
 class _Repeated(dict[str, object]):
@@ -56,32 +40,28 @@ class _Repeated(dict[str, object]):
 
 
 _AMBIGUOUS: Final = object()
+"""Stands for the value of a field that is given twice."""
 
 
 class StrictReader:
-    """Reads single records of one format."""
+    """Reads single records of one schema."""
 
-    def __init__(self, form: EventSchema) -> None:
-        item, *others = form.paths()
-        self._item, self._time = item, others.pop(0) if form.time is not None else None
+    def __init__(self, schema: EventSchema) -> None:
+        item, *others = schema.paths()
+        self._item, self._time = item, others.pop(0) if schema.time is not None else None
         self._key = tuple(others)
-        self._max_bytes = form.max_record_bytes
-        self._scan = TolerantScan(form.paths()[1:])
+        self._max_bytes = schema.max_record_bytes
+        self._scan = TolerantScan(schema.paths()[1:])
         self._json = json.JSONDecoder(object_pairs_hook=_members, parse_constant=float, parse_int=_integer, strict=True)
 
     def read(self, value: bytes | None) -> Fields:
-        """The fields of a record. A repeated field reads as None, and the reason says so; the others are given.
-
-        Of a record that is no such JSON: its time and key alone, each None where nothing readable is found.
-        """
-        if value is not None and value.startswith(_BYTE_ORDER_MARK):
-            value = value[len(_BYTE_ORDER_MARK) :]
+        """As Format.read; of a record that is refused as a whole, time and key are what the scan gives."""
+        if value is not None and value.startswith(BYTE_ORDER_MARK):
+            value = value[len(BYTE_ORDER_MARK) :]
         if not value:
             return Fields(Reason.TOMBSTONE, key=(None,) * len(self._key))
         if len(value) > self._max_bytes:
             return self._scanned(Reason.RECORD_TOO_LONG, value)
-        if value[0] == 0 and len(value) >= _FRAME_HEADER_BYTES:
-            return self._scanned(Reason.FRAMED, value, _FRAME_HEADER_BYTES)
         if too_deep(value):
             return self._scanned(Reason.MALFORMED, value)
         try:
@@ -97,10 +77,11 @@ class StrictReader:
             return Fields(Reason.OK, _unicode(item), _unicode(time), tuple(map(_unicode, key)))
         return Fields(Reason.DUPLICATE_FIELD, _sole(item), _sole(time), tuple(map(_sole, key)))
 
-    def _scanned(self, reason: Reason, value: bytes, start: int = 0) -> Fields:
-        found = [None if raw is None else self._value(raw) for raw in self._scan.find(value, start)]
-        time = None if self._time is None else found.pop(0)
-        return Fields(reason, None, time, tuple(found))
+    def _scanned(self, reason: Reason, value: bytes) -> Fields:
+        """The fields of a record that is refused for this reason."""
+        others = [None if raw is None else self._value(raw) for raw in self._scan.values(value)]
+        time = None if self._time is None else others.pop(0)
+        return Fields(reason, None, time, tuple(others))
 
     def _value(self, raw: bytes) -> object:
         """What the bytes of a text, number or word mean; None where they mean nothing."""
@@ -111,7 +92,7 @@ class StrictReader:
 
 
 def _what_is_wrong(value: bytes) -> Reason:
-    """With a record that is no object of JSON."""
+    """The reason for a record that is no JSON object."""
     try:
         value.decode()
     except UnicodeDecodeError:
@@ -138,7 +119,7 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _at(document: object, path: Sequence[str]) -> object:
-    """None if missing or null; whatever stands in the way if that is no object: its type will be refused."""
+    """The value at a path: None if missing or null; a list, which no field may be, if no object stands on the way."""
     node = document
     for name in path:
         if not isinstance(node, dict):
@@ -150,6 +131,7 @@ def _at(document: object, path: Sequence[str]) -> object:
 
 
 def _sole(value: object) -> object:
+    """The value of a field of a record in which some field is given twice."""
     return None if value is _AMBIGUOUS else _unicode(value)
 
 

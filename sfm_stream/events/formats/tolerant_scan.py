@@ -1,12 +1,12 @@
-"""The values at a few paths of a record that cannot be read strictly, found whatever the rest of it holds.
+"""The values at a few paths of a JSON record, also of one that cannot be read strictly.
 
-The scan knows strings, brackets, commas and colons, and takes everything else as it comes: bytes that are not UTF-8,
-words and numbers that are none, any depth. Any closing bracket closes the innermost open one, and a string ends at the
-next quote that no backslash precedes, or with the record. So a value reaches from the colon after its name to the comma
-or bracket that ends it, and another value in its place changes nothing of what is found elsewhere.
+The scan knows strings, brackets, commas and colons. It accepts everything else: bytes that are not UTF-8, invalid words
+and numbers, any depth. Any closing bracket closes the innermost open one. A string ends at the next quote that no
+backslash precedes, or at the end of the record. A value reaches from the colon after its name to the comma or bracket
+that ends it. So the content of one value has no influence on what is read of another.
 
-For a record that can be read strictly, what is found is what strict reading finds (strict_json.py). Time grows
-linearly with the record, memory does not grow with its depth.
+For a record that can be read strictly, the scan gives the same values as strict reading (json_strict.py). The time it
+takes grows linearly with the length of the record; its memory does not grow with the depth.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROOT: Final = 0
 
 
 class TolerantScan:
-    """Finds the values at some paths. No path may equal another or lead into it."""
+    """Reads the values at some paths. No path may equal another or lead into it."""
 
     def __init__(self, paths: Sequence[tuple[str, ...]]) -> None:
         self._steps: dict[tuple[int, bytes], int] = {}
@@ -41,27 +41,30 @@ class TolerantScan:
         self._chains: list[list[int]] = []
         """Of each path: the numbers of its members from the outside in."""
         for path in paths:
-            chain, at = [], _ROOT
+            chain, number = [], _ROOT
             for name in path:
-                at = self._steps.setdefault((at, name.encode()), len(self._steps) + 1)
-                chain.append(at)
+                number = self._steps.setdefault((number, name.encode()), len(self._steps) + 1)
+                chain.append(number)
             self._chains.append(chain)
         self._leaves = {chain[-1] for chain in self._chains}
 
-    def find(self, record: bytes, start: int = 0) -> list[bytes | None]:
-        """The bytes of the text, number or word at each path of the first object behind `start`.
+    def values(self, record: bytes) -> list[bytes | None]:
+        """The bytes of the text, number or word at each path of the first object.
 
-        None where there is none, where an array or object stands there or goes before, where the record ends before
-        the value does, and where a name on the path is given twice in its object.
+        None where the path has no value, where an array or object is the value or part of it, where the record ends
+        before the value does, and where a name on the path is given twice in its object.
         """
-        seen, found = [0] * (len(self._steps) + 1), dict[int, bytes]()
+        times_seen, values = [0] * (len(self._steps) + 1), dict[int, bytes]()
         if self._chains:
-            self._walk(record, start, seen, found)
-        return [found.get(chain[-1]) if all(seen[number] == 1 for number in chain) else None for chain in self._chains]
+            self._walk(record, times_seen, values)
+        return [
+            values.get(chain[-1]) if all(times_seen[number] == 1 for number in chain) else None
+            for chain in self._chains
+        ]
 
-    def _walk(self, record: bytes, start: int, seen: list[int], found: dict[int, bytes]) -> None:
-        """Note how often each member on a path is there, and the bytes of those that end one."""
-        first = _FIRST_BRACKET.match(record, start)
+    def _walk(self, record: bytes, times_seen: list[int], values: dict[int, bytes]) -> None:
+        """Count how often each member on a path occurs, and collect the bytes of those that end a path."""
+        first = _FIRST_BRACKET.match(record)
         if first is None or first[1] != b"{":
             return
         objects, position = [_ROOT], first.end()
@@ -71,10 +74,10 @@ class TolerantScan:
             position, ending = member.end(), member[3]
             number = None if member[1] is None else self._steps.get((objects[-1], _plain(member[1])))
             if number is not None:
-                seen[number] += 1
+                times_seen[number] += 1
                 if number in self._leaves:
                     if ending == b"," or ending in _CLOSING:
-                        found[number] = member[2].strip(_SPACES)
+                        values[number] = member[2].strip(_SPACES)
                 elif ending == b"{" and not member[2].strip(_SPACES):
                     objects.append(number)
                     continue
@@ -90,7 +93,7 @@ class TolerantScan:
 
 
 def _plain(name: bytes) -> bytes:
-    """A name without its escapes; a name that has invalid ones as it is, with the backslash that no path can hold."""
+    """A name without its escapes. One with invalid escapes is left as it is: no path holds a backslash."""
     if b"\\" not in name:
         return name
     try:
@@ -100,23 +103,23 @@ def _plain(name: bytes) -> bytes:
 
 
 def _ended(record: bytes, position: int, depth: int = 1) -> tuple[bytes, int]:
-    """What ends the value in which `position` lies inside so many brackets, and the position behind it.
+    """What ends a value, and the position behind that: a comma, a closing bracket, or b"" at the end of the record.
 
-    A comma, a bracket that closes, or nothing at the end of the record.
+    position: within the value. depth: how many brackets of the value are open there.
     """
     while True:
         while depth:
-            found = _BRACKETS.match(record, position)
-            assert found is not None
-            if found[1] is not None:
-                depth += len(found[1])
-                position = found.end()
-            elif found[2] is not None:
-                closed = min(depth, len(found[2]))
+            brackets = _BRACKETS.match(record, position)
+            assert brackets is not None
+            if brackets[1] is not None:
+                depth += len(brackets[1])
+                position = brackets.end()
+            elif brackets[2] is not None:
+                closed = min(depth, len(brackets[2]))
                 depth -= closed
-                position = found.start(2) + closed
+                position = brackets.start(2) + closed
             else:
-                return b"", found.end()
+                return b"", brackets.end()
         rest = _REST.match(record, position)
         assert rest is not None
         position = rest.end()

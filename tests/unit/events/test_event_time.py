@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from sfm_stream.errors import UsageError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema, parse_path
-from sfm_stream.events.event_time import EventTime, epoch_ms
+from sfm_stream.events.event_time import TimeReader, epoch_ms
 from sfm_stream.types import NO_TIME, Reason
 
 EARLIEST_MS, LATEST_MS = 1_600_000_000_000, 1_800_000_000_999
 NOW_S = 1_700_000_000
 
 
-def event_time(unit: str, **more: Any) -> EventTime:
+def time_reader(unit: str, **more: Any) -> TimeReader:
     settings: dict[str, Any] = {"time": "at", "earliest_ms": EARLIEST_MS, "latest_ms": LATEST_MS} | more
-    return EventTime(EventSchema(key=(), item="user", time_unit=unit, **settings))
+    return TimeReader(EventSchema(key=(), item="user", time_unit=unit, **settings))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def event_time(unit: str, **more: Any) -> EventTime:
     ],
 )
 def test_reads(unit: str, value: object, ms: int) -> None:
-    assert event_time(unit).read(value) == (ms, Reason.OK)
+    assert time_reader(unit).read(value) == (ms, Reason.OK)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_reads(unit: str, value: object, ms: int) -> None:
     ],
 )
 def test_refuses(unit: str, value: object, reason: Reason) -> None:
-    assert event_time(unit).read(value) == (NO_TIME, reason)
+    assert time_reader(unit).read(value) == (NO_TIME, reason)
 
 
 def test_naive_text_is_utc_where_the_format_says_so() -> None:
-    assert event_time("iso8601", naive_zone="UTC").read("2023-11-14T22:13:20") == (NOW_S * 1000, Reason.OK)
+    assert time_reader("iso8601", naive_zone="UTC").read("2023-11-14T22:13:20") == (NOW_S * 1000, Reason.OK)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_naive_text_is_utc_where_the_format_says_so() -> None:
     ],
 )
 def test_naive_text_in_a_zone(text: str, utc: str) -> None:
-    want = event_time("iso8601").read(utc)
+    want = time_reader("iso8601").read(utc)
     assert want[1] == Reason.OK
-    assert event_time("iso8601", naive_zone="Europe/Berlin").read(text) == want
-    pattern = event_time("%Y-%m-%dT%H:%M:%S", naive_zone="Europe/Berlin")
+    assert time_reader("iso8601", naive_zone="Europe/Berlin").read(text) == want
+    pattern = time_reader("%Y-%m-%dT%H:%M:%S", naive_zone="Europe/Berlin")
     assert "+" in text or "24:" in text or pattern.read(text) == want
 
 
@@ -162,9 +162,9 @@ def test_no_time_depends_on_the_zone_of_the_host(zone: str, monkeypatch: pytest.
         pattern = "%d %b %Y %H:%M:%S %Z"
         for name in (*time.tzname, "EST", "CET"):
             reason = Reason.OK if name == "UTC" else Reason.TIME_UNREADABLE
-            assert event_time(pattern).read(f"14 Nov 2023 22:13:20 {name}")[1] == reason
-        assert event_time(pattern).read("14 Nov 2023 22:13:20 UTC") == (NOW_S * 1000, Reason.OK)
-        assert event_time("iso8601", naive_zone="UTC").read("2023-11-14T22:13:20") == (NOW_S * 1000, Reason.OK)
+            assert time_reader(pattern).read(f"14 Nov 2023 22:13:20 {name}")[1] == reason
+        assert time_reader(pattern).read("14 Nov 2023 22:13:20 UTC") == (NOW_S * 1000, Reason.OK)
+        assert time_reader("iso8601", naive_zone="UTC").read("2023-11-14T22:13:20") == (NOW_S * 1000, Reason.OK)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -179,20 +179,20 @@ def test_a_hostile_text_takes_no_time_of_its_square() -> None:
         "1" * 10**6,
         "2023-11-14T24" + ":00" * 10**5,
     ):
-        assert event_time("iso8601").read(text)[1] == Reason.TIME_UNREADABLE
-        assert event_time("ms").read(text)[1] == Reason.TIME_TYPE
+        assert time_reader("iso8601").read(text)[1] == Reason.TIME_UNREADABLE
+        assert time_reader("ms").read(text)[1] == Reason.TIME_TYPE
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_both_ends_of_the_band_are_plausible(unit: str) -> None:
     per_ms = {"s": Decimal("0.001"), "ms": Decimal(1), "us": Decimal(1000), "ns": Decimal(10**6)}[unit]
-    reader = event_time(unit, earliest_ms=1_600_000_000_000, latest_ms=1_700_000_000_000)
+    reader = time_reader(unit, earliest_ms=1_600_000_000_000, latest_ms=1_700_000_000_000)
     first, last = int(reader._low_ms * per_ms), int(reader._high_ms * per_ms)
     step = 1 if unit == "s" else int(per_ms)
     column = [first - 1, first, last, last + step - 1, last + step]
     want = [reader.read(value) for value in column]
     assert [reason == Reason.OK for _, reason in want] == [False, True, True, True, False]
-    assert list(zip(*(part.tolist() for part in reader.integers(column)), strict=True)) == want
+    assert list(zip(*(part.tolist() for part in reader.column(np.array(column))), strict=True)) == want
 
 
 @given(st.sampled_from(["s", "ms"]), st.decimals(NOW_S, NOW_S + 10**6, places=6))
@@ -214,21 +214,21 @@ numbers = st.one_of(
 
 @given(st.sampled_from(["s", "ms"]), st.lists(numbers))
 def test_a_column_of_numbers_agrees_with_single_ones(unit: str, values: list[int | float]) -> None:
-    reader = event_time(unit)
-    ms, reasons = reader.numbers(values)
+    reader = time_reader(unit)
+    ms, reasons = reader.column(values)
     assert list(zip(ms.tolist(), reasons.tolist(), strict=True)) == [reader.read(value) for value in values]
 
 
 @given(st.sampled_from(["s", "ms", "us", "ns"]), st.lists(st.integers(-(2**63), 2**63 - 1)))
 def test_a_column_of_integers_agrees_with_single_ones(unit: str, values: list[int]) -> None:
     for band in ({}, {"earliest_ms": 0, "latest_ms": MAX_TIME_MS}):
-        reader = event_time(unit, **band)
-        ms, reasons = reader.integers(values)
+        reader = time_reader(unit, **band)
+        ms, reasons = reader.column(np.array(values, np.int64))
         assert list(zip(ms.tolist(), reasons.tolist(), strict=True)) == [reader.read(value) for value in values]
 
 
 def test_record_timestamps() -> None:
-    ms, reasons = event_time("ms", time=None).arrivals(np.array([NOW_S * 1000, NO_TIME, NOW_S, 0]))
+    ms, reasons = time_reader("ms", time=None).arrivals(np.array([NOW_S * 1000, NO_TIME, NOW_S, 0]))
     assert ms.tolist() == [NOW_S * 1000, NO_TIME, NO_TIME, NO_TIME]
     want = [Reason.OK, Reason.TIME_MISSING, Reason.TIME_LOOKS_LIKE_SECONDS, Reason.TIME_IMPLAUSIBLE]
     assert reasons.tolist() == want

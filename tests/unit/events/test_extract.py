@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contract.extractors import EXTRACTORS
 from reference.memory_batch import MemoryBatch
 
 from sfm_stream.errors import UsageError
-from sfm_stream.events.extract import EventSchema, PythonExtractor
+from sfm_stream.events.event_schema import EventSchema
+from sfm_stream.events.extract import Extractor
 from sfm_stream.events.key_table import KeyTable
-from sfm_stream.sketch.hashing import XXH64, hash_items, keyed_blake2b
+from sfm_stream.sketch.hashing import XXH64, ItemHash, hash_items, keyed_blake2b
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, Reason
 
@@ -122,7 +124,20 @@ LINES: list[tuple[str, Reason, int]] = [
 """What each line of the corpus is, why it is not counted, and its event time."""
 
 
-def form(**more: Any) -> EventSchema:
+@pytest.fixture(autouse=True, params=EXTRACTORS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test runs with every extractor."""
+    monkeypatch.setitem(MAKE, "extractor", EXTRACTORS[request.param])
+
+
+MAKE = {"extractor": EXTRACTORS["python"]}
+
+
+def extractor(table: KeyTable | None = None, item_hash: ItemHash = XXH64, **more: Any) -> Extractor:
+    return MAKE["extractor"](schema(**more), SHAPE, item_hash, KeyTable() if table is None else table)
+
+
+def schema(**more: Any) -> EventSchema:
     settings: dict[str, Any] = {"key": ("page",), "item": "user", "time": "at", "time_unit": "ms"}
     return EventSchema(**settings | {"earliest_ms": 1_600_000_000_000, "latest_ms": 1_800_000_000_000} | more)
 
@@ -130,8 +145,7 @@ def form(**more: Any) -> EventSchema:
 def columns(
     records: list[bytes | None], table: KeyTable | None = None, arrival_ms: list[int] | None = None, **more: Any
 ) -> EventColumns:
-    extractor = PythonExtractor(form(**more), SHAPE, keys=KeyTable() if table is None else table)
-    return extractor.columns([MemoryBatch(records, arrival_ms)])
+    return extractor(table, **more).columns([MemoryBatch(records, arrival_ms)])
 
 
 def cells(*items: object) -> list[int]:
@@ -152,8 +166,8 @@ def test_every_hostile_line_gets_its_reason(padding: int) -> None:
     plain: list[bytes | None] = [record()] * padding
     seen = columns(plain + corpus() + plain, max_record_bytes=140_000)
     middle = slice(padding, padding + len(LINES))
-    found = zip(LINES, seen.reasons[middle].tolist(), seen.event_ms[middle].tolist(), strict=True)
-    wrong = [(what, Reason(reason).name, ms) for (what, *want), reason, ms in found if want != [reason, ms]]
+    rows = zip(LINES, seen.reasons[middle].tolist(), seen.event_ms[middle].tolist(), strict=True)
+    wrong = [(what, Reason(reason).name, ms) for (what, *want), reason, ms in rows if want != [reason, ms]]
     assert wrong == []
     assert (np.delete(seen.reasons, range(padding, padding + len(LINES))) == Reason.OK).all()
 
@@ -204,7 +218,7 @@ def test_another_hash() -> None:
     other = keyed_blake2b(bytes(16))
     for users in (["a", "b"], [1, 2], ["a", 1]):
         records: list[bytes | None] = [record(user=f'"{u}"' if isinstance(u, str) else u) for u in users]
-        seen = PythonExtractor(form(), SHAPE, other, keys=KeyTable()).columns([MemoryBatch(records)])
+        seen = extractor(item_hash=other).columns([MemoryBatch(records)])
         assert seen.cells.tolist() == SHAPE.place(hash_items(users, other)).tolist()
         assert seen.cells.tolist() != SHAPE.place(hash_items(users, XXH64)).tolist()
 
@@ -266,12 +280,12 @@ def test_the_length_of_a_key_is_that_of_its_canonical_bytes() -> None:
 
 def test_keys_are_new_once_until_they_are_freed() -> None:
     table = KeyTable()
-    extractor = PythonExtractor(form(), SHAPE, keys=table)
-    first = extractor.columns([MemoryBatch([record(1), record(2), record(1)])])
+    reader = extractor(table)
+    first = reader.columns([MemoryBatch([record(1), record(2), record(1)])])
     assert (first.key_ids.tolist(), first.new_keys) == ([0, 1, 0], (0, 1))
-    assert extractor.columns([MemoryBatch([record(2), record(3)])]).new_keys == (2,)
+    assert reader.columns([MemoryBatch([record(2), record(3)])]).new_keys == (2,)
     table.retain(np.array([1], np.int32))
-    again = extractor.columns([MemoryBatch([record(2), record(1)])])
+    again = reader.columns([MemoryBatch([record(2), record(1)])])
     assert len(again.new_keys) == 1
     assert table[again.new_keys[0]] == 1
 
@@ -313,7 +327,7 @@ def test_batches_are_joined_in_order() -> None:
         MemoryBatch([], [], first=12),
         MemoryBatch([record(2)], None, first=20),
     ]
-    seen = PythonExtractor(form(), SHAPE, keys=KeyTable()).columns(batches)
+    seen = extractor().columns(batches)
     assert seen.offsets.tolist() == [10, 11, 20]
     assert seen.next_offset == 21
     assert seen.reasons.tolist() == [Reason.OK, Reason.TOMBSTONE, Reason.OK]
@@ -322,12 +336,12 @@ def test_batches_are_joined_in_order() -> None:
 
 
 def test_an_empty_batch_and_none_at_all() -> None:
-    extractor = PythonExtractor(form(), SHAPE, keys=KeyTable())
-    seen = extractor.columns([MemoryBatch([], first=3)])
+    reader = extractor()
+    seen = reader.columns([MemoryBatch([], first=3)])
     assert len(seen.reasons) == len(seen.offsets) == 0
     assert seen.next_offset == 3
     with pytest.raises(UsageError):
-        extractor.columns([])
+        reader.columns([])
 
 
 def test_a_separator_or_a_second_record_within_a_record_shifts_no_row() -> None:

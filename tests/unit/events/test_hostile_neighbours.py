@@ -16,7 +16,9 @@ from support.embedded_runs import MINUTE_MS, START_MS, NoFlips, payloads, run_he
 from unit.pipeline.counting.test_neighbours import FORM, REAL, assert_alike, assert_one_cell, run
 
 from sfm_stream.events.extract import PythonExtractor
-from sfm_stream.events.formats.json_strict import Fields, StrictReader
+from sfm_stream.events.formats.format import Fields
+from sfm_stream.events.formats.json_strict import StrictReader
+from sfm_stream.events.formats.registry import format_of
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import Limits
 from sfm_stream.transport.files.lines import LineInput
@@ -173,7 +175,7 @@ def counted(what: str, item: bytes, wide: int = 100) -> tuple[Log, dict[Reason, 
     """The example: people, X in window 2, the same people; what was released, and what was dropped."""
     rows = [*others(wide), (value(item, 25), 25), *others(wide)]
     plan = replace(plan_of(DECLARED), limits=Limits())
-    extractor = PythonExtractor(FORM, plan.shape, keys=(keys := table_of(plan)))
+    extractor = PythonExtractor(format_of(FORM), plan.shape, keys=(keys := table_of(plan)))
     counter = WindowCounter(plan, 0, first_state(plan), keys, Same(255))
     dropped: dict[Reason, int] = {}
     for batch in batches(rows):
@@ -198,7 +200,7 @@ UNREADABLE = [name for name, (reason, _) in ITEMS.items() if Reason.OK < reason 
 def test_a_reader_that_gives_no_time_for_what_it_cannot_read_is_caught(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(StrictReader, "_scanned", lambda self, reason, value, start=0: Fields(reason, key=(None,)))
+    monkeypatch.setattr(StrictReader, "_scanned", lambda self, reason, value: Fields(reason, key=(None,)))
     with pytest.raises(AssertionError, match=r"^(releases|cells): "):
         check_blanked(what, stamped=False)
 
@@ -263,7 +265,7 @@ def test_a_line_longer_than_a_record_may_be_gives_its_time_up_to_a_bound(tmp_pat
     path.write_bytes(b"\n".join([*rows, value(b'"%b"' % (b"x" * 4000), 25, order=2)]))
     lines = LineInput(str(path), complete=True, max_line_bytes=2000, chunk_bytes=64)
     times, reasons = [], []
-    extractor = PythonExtractor(form, plan_of().shape, keys=table_of(plan_of()))
+    extractor = PythonExtractor(format_of(form), plan_of().shape, keys=table_of(plan_of()))
     while not isinstance(batch := lines.read(0), InputEnd):
         if batch is not None:
             columns = extractor.columns([batch])

@@ -10,7 +10,9 @@ import pytest
 from reference.memory_batch import MemoryBatch
 
 from sfm_stream.errors import UsageError
-from sfm_stream.events.extract import EventSchema, PythonExtractor
+from sfm_stream.events.event_schema import EventSchema
+from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.formats.registry import format_of
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.events.page_views import Traffic, page_views
 from sfm_stream.sketch.shape import SketchShape
@@ -31,7 +33,7 @@ def reasons(records: list[bytes], traffic: Traffic) -> Counter[Reason]:
         earliest_ms=traffic.start_ms - DAY_MS,
         latest_ms=traffic.start_ms + 400 * DAY_MS,
     )
-    extractor = PythonExtractor(form, SketchShape(4096, 24), keys=KeyTable())
+    extractor = PythonExtractor(format_of(form), SketchShape(4096, 24), keys=KeyTable())
     return Counter(map(Reason, extractor.columns([MemoryBatch(list(records))]).reasons.tolist()))
 
 

@@ -18,7 +18,9 @@ from support.counting_runs import PRESENCE, SELECTED, Log, Same, Tape, contents,
 from support.neighbours import assert_one_bit, assert_one_cell, assert_one_draw
 from support.whole_runs import whole_plan
 
-from sfm_stream.events.extract import EventSchema, PythonExtractor
+from sfm_stream.events.event_schema import EventSchema
+from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.formats.registry import format_of
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.counting.whole import WholeCounter
 from sfm_stream.transport.files.lines import LineInput
@@ -66,7 +68,7 @@ def published(folder: Path, plan, records, coins, counter=WholeCounter, chunk_by
     path.write_bytes(b"".join((r if isinstance(r, bytes) else line(*r)) + b"\n" for r in records))
     lines = LineInput(str(path), complete=True, whole=True, chunk_bytes=chunk_bytes)
     keys, log, attempts = table_of(plan), Log(), iter(range(1 << 30))
-    extractor = PythonExtractor(FORM, plan.shape, keys=keys)
+    extractor = PythonExtractor(format_of(FORM), plan.shape, keys=keys)
     counting = counter(plan, 0, first_state(plan), keys, coins)
     while not isinstance(batch := lines.read(0), InputEnd):
         if batch is not None:

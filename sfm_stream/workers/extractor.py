@@ -1,0 +1,14 @@
+"""The extractor of a configured pipeline: the one place that chooses it."""
+
+from __future__ import annotations
+
+from sfm_stream.config.config import Config
+from sfm_stream.events.event_schema import MAX_TIME_MS
+from sfm_stream.events.extract import Extractor, PythonExtractor
+from sfm_stream.events.formats.registry import format_of
+from sfm_stream.events.key_table import KeyTable
+
+
+def extractor_of(config: Config, keys: KeyTable, latest_ms: int = MAX_TIME_MS) -> Extractor:
+    """An extractor of the records of one partition. latest_ms: upper end of the plausible band of event times."""
+    return PythonExtractor(format_of(config.event_schema(latest_ms)), config.shape, config.item_hash, keys=keys)
