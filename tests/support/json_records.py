@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfm_stream.events.event_schema import EventSchema, parse_path
 
-BAND = {"earliest_ms": 1_600_000_000_000, "latest_ms": 1_800_000_000_000}
+BAND: dict[str, Any] = {"earliest_ms": 1_600_000_000_000, "latest_ms": 1_800_000_000_000}
 NOW_S = 1_700_000_000
 SHORT: dict[str, Any] = {"max_key_bytes": 12, "max_record_bytes": 2000}
 SCHEMAS = {

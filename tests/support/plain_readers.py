@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from fractions import Fraction
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +18,12 @@ from numpy.typing import NDArray
 from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.plain_rows import PlainRows
 from sfm_stream.sketch.hashing import ItemHash
+from sfm_stream.types import KeyValue
 
 _VALUE = rb'"[ !#-\[\]-~]*"|-?(?:0|[1-9][0-9]{0,16})'
 _MEMBER = re.compile(rb'"([ !#-\[\]-~]*)": ?(%b)' % _VALUE)
 _RECORD = re.compile(rb"\{(?:%b)(?:, ?(?:%b))*\}" % (_MEMBER.pattern, _MEMBER.pattern))
-_FROM_MS = {"s": lambda at: at * 1000, "ms": int, "us": lambda at: at // 1000, "ns": lambda at: at // 10**6}
+_IN_A_MS = {"s": Fraction(1, 1000), "ms": Fraction(1), "us": Fraction(1000), "ns": Fraction(10**6)}
 
 
 class NothingReader:
@@ -44,7 +47,10 @@ class PartialReader:
         self.answered = 0
 
     def rows(self, values: Sequence[bytes | None], arrival_ms: NDArray[np.int64]) -> PlainRows:
-        times, hashes, keys, odd = [], [], [], []
+        times: list[int] = []
+        hashes: list[int] = []
+        keys: list[KeyValue] = []
+        odd: list[int] = []
         for position, value in enumerate(values):
             row = self._row(value, int(arrival_ms[position]))
             if row is None:
@@ -57,7 +63,8 @@ class PartialReader:
         reasons = np.zeros(len(keys), np.uint8)
         return PlainRows(np.array(times, np.int64), reasons, np.array(hashes, np.uint64), keys, odd)
 
-    def _row(self, value: bytes | None, arrival_ms: int):
+    def _row(self, value: bytes | None, arrival_ms: int) -> tuple[int, int, KeyValue] | None:
+        """Event time, hash and key, if the record is of the narrow shape."""
         if not self._flat or value is None or len(value) > self._schema.max_record_bytes:
             return None
         if not _RECORD.fullmatch(value):
@@ -70,12 +77,12 @@ class PartialReader:
         event_ms = arrival_ms
         if self._schema.time is not None:
             time = key.pop(0)
-            if self._schema.time_unit not in _FROM_MS or type(time) is not int:
+            if self._schema.time_unit not in _IN_A_MS or not isinstance(time, int):
                 return None
-            event_ms = _FROM_MS[self._schema.time_unit](time)
+            event_ms = floor(time / _IN_A_MS[self._schema.time_unit])
         if not self._schema.earliest_ms <= event_ms <= self._schema.latest_ms:
             return None
-        encoded = struct.pack("<q", item) if type(item) is int else item.encode()
+        encoded = struct.pack("<q", item) if isinstance(item, int) else item.encode()
         return event_ms, self._hash.digest(encoded), key[0] if len(key) == 1 else tuple(key)
 
     @staticmethod
