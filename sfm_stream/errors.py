@@ -6,6 +6,7 @@
     ├── UsageError            the caller passed a value this function cannot take (also a ValueError)
     │   ├── ShapeError        buckets or levels out of range
     │   ├── ItemError         an item of a type or size that has no canonical encoding
+    │   ├── QuestionError     a question to published records that has no meaning; names the part of it
     │   └── EpsilonError      an epsilon or delta outside the supported range
     ├── IncompatibleError     sketches that must not be combined: shape, hash, epsilon or mechanism differ
     ├── FormatError           bytes that are not what a strict reader demands; names the field
@@ -50,6 +51,19 @@ class ItemError(UsageError):
 
 class EpsilonError(UsageError):
     """A privacy parameter outside the supported range."""
+
+
+class QuestionError(UsageError):
+    """A question to published records that has no meaning.
+
+    `part` names the part of it that is wrong, as the command line writes it (--from), or is empty where parts do not
+    fit together; `problem` says what is wrong.
+    """
+
+    def __init__(self, problem: str, part: str = "") -> None:
+        super().__init__(f"{part}: {problem}" if part else problem)
+        self.problem = problem
+        self.part = part
 
 
 class IncompatibleError(SfmStreamError, ValueError):

@@ -10,22 +10,24 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sfm_stream.answers.asked import LeftOut, newest_rollups, releases
 from sfm_stream.answers.key_notation import finite, key_json
-from sfm_stream.answers.table_file import Kind, TableRow
+from sfm_stream.answers.published_records import OmittedRecords, newest_rollups, releases
+from sfm_stream.answers.question import Question
+from sfm_stream.answers.release_terms import ReleaseTerms
+from sfm_stream.answers.table_file import ColumnType, TableRow
+from sfm_stream.answers.unanswered import unanswered
 from sfm_stream.estimation.estimate import Estimate, Status, estimate
-from sfm_stream.pipeline.rollup.coverage import Absence, rollup_estimate
+from sfm_stream.pipeline.rollup.coverage import rollup_estimate
 from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.types import Window
 from sfm_stream.units import ROLLUPS
 from sfm_stream.wire import presto
 from sfm_stream.wire.codec import Release, RollupRecord
 from sfm_stream.wire.keys import decode_key
 
-COLUMNS: dict[str, Kind] = {
+COLUMNS: dict[str, ColumnType] = {
     "pipeline": "text",
     "epoch": "int32",
     "key": "text",
@@ -57,11 +59,12 @@ COLUMNS: dict[str, Kind] = {
 
 
 @dataclass(slots=True)
-class Exported:
+class ExportReport:
     """What went into a table.
 
     without_sketch: rows of pure noise. lower_bounds: roll-ups with windows that nobody knows to be empty. hashes: names
-    of the item hashes of all rows. keys: canonical ones in it.
+    of the item hashes of all rows. keys: canonical bytes of the keys in it. unanswered: a line for each key that was
+    asked for and is not in it.
     """
 
     rows: int = 0
@@ -69,7 +72,8 @@ class Exported:
     lower_bounds: int = 0
     hashes: set[str] = field(default_factory=set)
     keys: set[bytes] = field(default_factory=set)
-    left_out: LeftOut = field(default_factory=LeftOut)
+    omitted: OmittedRecords = field(default_factory=OmittedRecords)
+    unanswered: list[str] = field(default_factory=list)
 
     @property
     def foreign_hashes(self) -> list[str]:
@@ -78,43 +82,30 @@ class Exported:
 
 
 def exported_rows(
-    reader: TopicReader,
-    topic: str,
-    pipeline: str,
-    span: Window | None,
-    keys: set[bytes] | None,
-    report: Exported,
-    absence: Absence,
-    epsilon_selection: float = 0.0,
+    reader: TopicReader, terms: ReleaseTerms, question: Question, report: ExportReport
 ) -> Iterator[TableRow]:
-    """A row for each release, or for the newest revision of each roll-up, inside the span; the report grows with them.
+    """A row for each release, or for the newest revision of each roll-up, that is asked for; the report follows them.
 
-    topic: SKETCHES or ROLLUPS. epsilon_selection: as in query.Row. In order of the topic, one at a time.
+    In order of the topic, one at a time. Behind the last row it raises NothingFound if there was none, so that whoever
+    writes the rows into a file gives no name to a table without rows.
     """
     records: Iterator[Release | RollupRecord] = (
-        newest_rollups(reader, pipeline, span, keys, report.left_out)
-        if topic == ROLLUPS
-        else releases(reader, pipeline, span, keys, report.left_out)
+        newest_rollups(reader, terms.pipeline, question, report.omitted)
+        if question.topic == ROLLUPS
+        else releases(reader, terms.pipeline, question, report.omitted)
     )
     for record in records:
-        row = _release_row(record) if isinstance(record, Release) else _rollup_row(record, absence)
-        row["epsilon"] = _epsilon(record, epsilon_selection)
+        row = _release_row(record, terms) if isinstance(record, Release) else _rollup_row(record, terms)
         report.rows += 1
         report.lower_bounds += row["status"] == Status.LOWER_BOUND
         report.keys.add(record.key)
         report.without_sketch += row["sketch"] is None
         report.hashes.add(str(row["hash"]))
         yield row
+    report.unanswered = unanswered(reader, terms.pipeline, question, report.keys)
 
 
-def _epsilon(record: Release | RollupRecord, epsilon_selection: float) -> float:
-    """The most that an item under the key can lose over the releases in a record."""
-    if isinstance(record, Release):
-        return epsilon_of(record.sketch.flip_threshold) + epsilon_selection
-    return record.released * (epsilon_of(record.tally.flip_threshold) + epsilon_selection)
-
-
-def _release_row(release: Release) -> TableRow:
+def _release_row(release: Release, terms: ReleaseTerms) -> TableRow:
     return {
         **_common(release, release.sketch),
         "grain": "window",
@@ -124,12 +115,13 @@ def _release_row(release: Release) -> TableRow:
         "windows": 1,
         "complete": True,
         "revision": None,
+        "epsilon": epsilon_of(release.sketch.flip_threshold) + terms.epsilon_selection,
         **_figures(estimate(release.sketch)),
         "release_id": release.release_id.hex(),
     }
 
 
-def _rollup_row(record: RollupRecord, absence: Absence) -> TableRow:
+def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> TableRow:
     return {
         **_common(record, record.merged),
         "grain": record.grain,
@@ -139,13 +131,14 @@ def _rollup_row(record: RollupRecord, absence: Absence) -> TableRow:
         "windows": record.windows,
         "complete": record.complete,
         "revision": record.revision,
-        **_figures(rollup_estimate(record, absence)),
+        "epsilon": record.released * (epsilon_of(record.tally.flip_threshold) + terms.epsilon_selection),
+        **_figures(rollup_estimate(record, terms.absence)),
         "release_id": None,
     }
 
 
-def _figures(found: Estimate) -> TableRow:
-    return {"estimate": found.value, "low": found.low, "high": finite(found.high), "status": str(found.status)}
+def _figures(answer: Estimate) -> TableRow:
+    return {"estimate": answer.value, "low": answer.low, "high": finite(answer.high), "status": str(answer.status)}
 
 
 def _common(record: Release | RollupRecord, sketch: SfmSketch) -> TableRow:

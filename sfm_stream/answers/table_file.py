@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 from sfm_stream.errors import UsageError
 from sfm_stream.readable import instant
 
-Kind: TypeAlias = Literal["text", "int32", "int64", "float64", "bool", "time", "bytes"]
-"""Of a column. A time is given in milliseconds since 1970 UTC."""
+ColumnType: TypeAlias = Literal["text", "int32", "int64", "float64", "bool", "time", "bytes"]
+"""What a column holds. A time is given in milliseconds since 1970 UTC."""
 TableRow: TypeAlias = dict[str, str | int | float | bool | bytes | None]
 """Column to value; None: there is none."""
 
@@ -39,13 +39,13 @@ class CsvTable:
     Times are ISO 8601 in UTC, bytes base64, truth true or false, numbers as short as they read back exactly.
     """
 
-    def __init__(self, sink: BinaryIO, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, sink: BinaryIO, columns: Mapping[str, ColumnType]) -> None:
         self._columns = columns
         self._writer = csv.writer(_Utf8(sink), lineterminator="\n")
         self._writer.writerow(columns)
 
     def add(self, row: TableRow) -> None:
-        self._writer.writerow([_text(row[name], kind) for name, kind in self._columns.items()])
+        self._writer.writerow([_text(row[name], column_type) for name, column_type in self._columns.items()])
 
     def close(self) -> None:
         """Nothing is held."""
@@ -57,7 +57,7 @@ class ParquetTable:
     Raises UsageError naming the remedy where pyarrow is not installed.
     """
 
-    def __init__(self, sink: BinaryIO, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, sink: BinaryIO, columns: Mapping[str, ColumnType]) -> None:
         try:
             import pyarrow
             import pyarrow.parquet
@@ -67,12 +67,12 @@ class ParquetTable:
                 "--out a name that ends in .csv"
             ) from None
         types = {"text": "string", "int32": "int32", "int64": "int64", "float64": "float64", "bool": "bool"}
-        named = {kind: pyarrow.type_for_alias(alias) for kind, alias in types.items()}
+        named = {column_type: pyarrow.type_for_alias(alias) for column_type, alias in types.items()}
         named |= {"time": pyarrow.timestamp("ms", tz="UTC"), "bytes": pyarrow.binary()}
         self._pyarrow, self._columns = pyarrow, columns
-        self._schema = pyarrow.schema([(name, named[kind]) for name, kind in columns.items()])
+        self._schema = pyarrow.schema([(name, named[column_type]) for name, column_type in columns.items()])
         # A dictionary or a smallest and largest value of sketches would only be copies of them.
-        plain = [name for name, kind in columns.items() if kind != "bytes"]
+        plain = [name for name, column_type in columns.items() if column_type != "bytes"]
         self._writer = pyarrow.parquet.ParquetWriter(
             sink, self._schema, compression="zstd", use_dictionary=plain, write_statistics=plain
         )
@@ -110,14 +110,14 @@ class _Utf8:
         return self._sink.write(text.encode())
 
 
-def _text(value: str | int | float | bool | bytes | None, kind: Kind) -> str:
+def _text(value: str | int | float | bool | bytes | None, column_type: ColumnType) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, bool):
         return "true" if value else "false"
-    return instant(int(value)) if kind == "time" else str(value)
+    return instant(int(value)) if column_type == "time" else str(value)
 
 
 @contextmanager

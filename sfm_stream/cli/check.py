@@ -6,12 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from sfm_stream.cli.config import describe
-from sfm_stream.cli.output import console, echo_json
-from sfm_stream.composition.sample import Sample, file_batches, sample
+from sfm_stream.cli.output import echo_json
+from sfm_stream.composition.sample import Sample, SampleRow, file_batches, sample
 from sfm_stream.config.config import STDIN, Config, load_config
 from sfm_stream.readable import instant
 from sfm_stream.transport.files.format_guess import format_hint
@@ -66,12 +64,10 @@ def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
     if found is None:
         click.echo("the input is standard input; it is left alone")
         return
-    table = Table("partition", "offset", "event time (UTC)", "key", "item cell", "outcome", box=None, pad_edge=False)
-    for row in found.rows[:SHOWN]:
-        event = "" if row.event_ms is None else instant(row.event_ms)
-        cells = (str(row.partition), str(row.offset), event, row.key or "", row.cell or "", row.reason.name.lower())
-        table.add_row(*map(Text, cells))
-    console().print(table)
+    from sfm_stream.cli.screen import print_table  # rich, which programs that read JSON need not wait for
+
+    heads = ("partition", "offset", "event time (UTC)", "key", "item cell", "outcome")
+    print_table(heads, map(_cells, found.rows[:SHOWN]))
     total = sum(found.reasons.values())
     click.echo(f"\n{total:,} records looked at: " + ", ".join(_counts(found.reasons)))
     if found.late:
@@ -79,6 +75,11 @@ def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
             f"{found.late:,} of them come too late for their window and would be dropped: raise window.grace"
             + ("" if loaded.on_cluster else ", or sort the input, or count it whole (input.complete, input.order)")
         )
+
+
+def _cells(row: SampleRow) -> tuple[str, ...]:
+    event = "" if row.event_ms is None else instant(row.event_ms)
+    return str(row.partition), str(row.offset), event, row.key or "", row.cell or "", row.reason.name.lower()
 
 
 def _counts(reasons: Counter[Reason]) -> list[str]:

@@ -8,16 +8,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from sfm_stream.answers.export import COLUMNS, Exported, exported_rows
+from sfm_stream.answers.export import COLUMNS, ExportReport, exported_rows
+from sfm_stream.answers.release_terms import release_terms
 from sfm_stream.answers.table_file import CsvTable, ParquetTable, Table, TableRow, new_file
 from sfm_stream.cli.output import echo_json
-from sfm_stream.cli.question import FROM, KEY, TO, asked_keys, asked_span, require_found
+from sfm_stream.cli.question import FROM, KEY, TO, question_of
 from sfm_stream.cli.streams import fault
 from sfm_stream.composition.published import published
-from sfm_stream.composition.run_to_end import Stop
+from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import ConflictError
 from sfm_stream.readable import visible
@@ -73,27 +72,19 @@ def export(
     Costs no privacy, however often. The file gets its name once it is whole.
     """
     loaded = load_config(config)
-    span = asked_span(loaded, since, until, "window" if topic == SKETCHES else loaded.calendar.base)
-    wanted, report, missing = asked_keys(loaded, keys), Exported(), list[str]()
+    question = question_of(loaded, "window" if topic == SKETCHES else None, keys, since, until)
+    terms, report = release_terms(loaded), ExportReport()
     with Stop().listening() as stopping, published(loaded) as reader, _progress() as progress:
-        pipeline, selection = loaded.pipeline.id, float(loaded.budget.epsilon_selection)
-        rows = exported_rows(reader, topic, pipeline, span, wanted, report, loaded.absence, selection)
-        rows = _until_stopped(rows, stopping, report, progress)
-
-        def answers() -> Iterator[TableRow]:
-            yield from rows
-            # Here, so that no table without a row gets its name.
-            missing.extend(require_found(reader, loaded, topic, None, keys, report.keys, span))
-
-        _write(out, force, answers())
+        rows = exported_rows(reader, terms, question, report)
+        _write(out, force, _until_stopped(rows, stopping, report, progress))
     if as_json:
         echo_json(_as_json(report, topic, out), err=out == STDOUT)
     else:
         _say(report, out)
     _warn(report)
-    for line in missing:
+    for line in report.unanswered:
         click.echo(visible(line), err=True)
-    if conflicts := sorted(report.left_out.conflicts):
+    if conflicts := sorted(report.omitted.conflicts):
         raise ConflictError(
             f"{len(conflicts)} releases have a second, different payload: a privacy incident. Only the first of each "
             "was written. Ids: " + ", ".join(release_id.hex() for release_id in conflicts[:5])
@@ -119,7 +110,7 @@ def _fill(table: Table, rows: Iterator[TableRow]) -> None:
 
 
 def _until_stopped(
-    rows: Iterator[TableRow], stopping: Stop, report: Exported, progress: Callable[[int], None]
+    rows: Iterator[TableRow], stopping: Stop, report: ExportReport, progress: Callable[[int], None]
 ) -> Iterator[TableRow]:
     """The same rows; half of them are no table, so a signal ends the command and leaves no file."""
     for row in rows:
@@ -133,36 +124,40 @@ def _until_stopped(
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
     """The number of rows so far on a terminal, nothing elsewhere: how many there will be is not known."""
+    from rich.console import Console
+
     screen = Console(stderr=True)
     if not screen.is_terminal:
         yield lambda rows: None
         return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,.0f} rows"), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("exporting", total=None)
         yield lambda rows: bar.update(task, completed=rows)
 
 
-def _as_json(report: Exported, topic: str, out: Path) -> dict[str, object]:
+def _as_json(report: ExportReport, topic: str, out: Path) -> dict[str, object]:
     return {
         "out": str(out),
         "topic": topic,
         "rows": report.rows,
-        "duplicates": report.left_out.duplicates,
-        "replaced": report.left_out.replaced,
+        "duplicates": report.omitted.duplicates,
+        "replaced": report.omitted.replaced,
         "without_sketch": report.without_sketch,
         "lower_bounds": report.lower_bounds,
         "hashes": sorted(report.hashes),
-        "conflicts": len(report.left_out.conflicts),
+        "conflicts": len(report.omitted.conflicts),
     }
 
 
-def _say(report: Exported, out: Path) -> None:
+def _say(report: ExportReport, out: Path) -> None:
     to_stderr = out == STDOUT
     click.echo(f"wrote {report.rows:,} rows" + ("" if to_stderr else f" into {visible(str(out))}"), err=to_stderr)
     for count, what in (
-        (report.left_out.duplicates, "identical copies left out"),
-        (report.left_out.replaced, "older revisions left out"),
+        (report.omitted.duplicates, "identical copies left out"),
+        (report.omitted.replaced, "older revisions left out"),
         (report.lower_bounds, "lower bounds: windows are missing from them, withheld or not counted"),
         (report.without_sketch, "rows without a sketch: they are pure noise, which Presto's format has no place for"),
     ):
@@ -170,7 +165,7 @@ def _say(report: Exported, out: Path) -> None:
             click.echo(f"  {count:,} {what}", err=to_stderr)
 
 
-def _warn(report: Exported) -> None:
+def _warn(report: ExportReport) -> None:
     if foreign := report.foreign_hashes:
         click.echo(
             f"warning: sketches under the hash {', '.join(foreign)} count in Presto and merge with one another, but "

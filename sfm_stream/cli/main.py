@@ -1,4 +1,4 @@
-"""The command line. Each command has a module of its own; errors become one clear line and an exit code."""
+"""The command line: errors become one clear line and an exit code. The commands are in commands.py."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ from contextlib import suppress
 
 import click
 
-from sfm_stream.cli.check import check
-from sfm_stream.cli.config import config
-from sfm_stream.cli.estimate import estimate
-from sfm_stream.cli.export import export
-from sfm_stream.cli.generate import generate
-from sfm_stream.cli.inspect import inspect
-from sfm_stream.cli.run import run
+from sfm_stream.cli.commands import LazyCommands
 from sfm_stream.cli.streams import ReaderGone, guard
-from sfm_stream.cli.workers import ingest, publish, repartition, rollup
 from sfm_stream.errors import ConfigError, SfmStreamError
 from sfm_stream.readable import visible
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sfm-stream")
 def cli() -> None:
     """Count distinct users for each key of a stream, privately.
@@ -31,10 +24,6 @@ def cli() -> None:
     is lost by starting again; 8 nothing that was read was counted; 9 nothing that is published answers the question;
     130, 143 stopped by a signal, nothing lost.
     """
-
-
-for command in (run, ingest, publish, rollup, repartition, estimate, export, inspect, check, config, generate):
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sfm_stream.cli.output import echo_json
 from sfm_stream.clock import monotonic_s
 from sfm_stream.composition.files import embedded
-from sfm_stream.composition.run_to_end import RunReport, Stop, run_to_end
+from sfm_stream.composition.run_to_end import RunReport, run_to_end
+from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.errors import ConflictError, NothingCounted, UnusableRecords
 from sfm_stream.readable import instant, visible
@@ -80,10 +79,14 @@ def _require_something_counted(ingest: IngestReport, config: Config) -> None:
 @contextmanager
 def _progress(lines: LineInput) -> Iterator[Callable[[], None]]:
     """A bar over the bytes of the input on a terminal, elsewhere a line now and then."""
+    from rich.console import Console
+
     screen = Console(stderr=True)
     if not screen.is_terminal:
         yield _lines_now_and_then(lines)
         return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("counting", total=lines.size())

@@ -1,27 +1,28 @@
-"""`sfm-stream ingest`, `publish` and `rollup`: the long-lived workers of a pipeline on a cluster.
+"""`sfm-stream ingest`, `publish`, `rollup` and `repartition`: the long-lived workers of a pipeline on a cluster.
 
-What needs the client of a cluster is imported where it is used: the client takes longer to load than most commands run.
+The client of a cluster and the metrics are imported where they are used: they take longer to load than most commands
+run.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sfm_stream.composition.run_to_end import Stop
+from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.observe.logs import configure
-from sfm_stream.observe.monitor import Monitor, monitoring
 from sfm_stream.workers.loop import serve
 
 if TYPE_CHECKING:
     from sfm_stream.composition.kafka import Service
+    from sfm_stream.observe.monitor import Monitor
 
 _log = logging.getLogger(__name__)
 _CONFIG = click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
@@ -39,12 +40,10 @@ def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | No
     """Count the topic of CONFIG and release each window once. Start as many as there is work for."""
     from sfm_stream.composition.kafka import open_ingest, open_outbox
 
-    loaded = _load(config)
-    with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
-        services = [open_ingest(loaded, first_start)]
-        if not no_publish:
-            services.append(open_outbox(loaded))
-        _serve(services, stopping, monitor)
+    def opened(loaded: Config, monitor: Monitor) -> list[Service]:
+        return [open_ingest(loaded, first_start), *([] if no_publish else [open_outbox(loaded)])]
+
+    _serve(config, operator, opened)
 
 
 @click.command()
@@ -54,9 +53,7 @@ def publish(config: Path, operator: str | None) -> None:
     """Copy committed releases of CONFIG's pipeline from its outbox to its public sketch topic."""
     from sfm_stream.composition.kafka import open_outbox
 
-    loaded = _load(config)
-    with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
-        _serve([open_outbox(loaded)], stopping, monitor)
+    _serve(config, operator, lambda loaded, monitor: [open_outbox(loaded)])
 
 
 @click.command()
@@ -66,10 +63,10 @@ def rollup(config: Path, operator: str | None) -> None:
     """Merge the released windows of CONFIG's pipeline into hours and days, and publish those."""
     from sfm_stream.composition.kafka import open_rollup
 
-    loaded = _load(config)
-    with Stop().listening() as stopping, monitoring(loaded, operator, public=True) as monitor:
-        observer = monitor.public.published if monitor.public is not None else None
-        _serve([open_rollup(loaded, observer)], stopping, monitor)
+    def opened(loaded: Config, monitor: Monitor) -> list[Service]:
+        return [open_rollup(loaded, None if monitor.public is None else monitor.public.published)]
+
+    _serve(config, operator, opened, public=True)
 
 
 @click.command()
@@ -84,27 +81,35 @@ def repartition(config: Path, source: str, partitions: int, operator: str | None
     """
     from sfm_stream.composition.kafka import open_repartition
 
-    loaded = _load(config)
-    with Stop().listening() as stopping, monitoring(loaded, operator) as monitor:
-        _serve([open_repartition(loaded, source, partitions)], stopping, monitor)
+    _serve(config, operator, lambda loaded, monitor: [open_repartition(loaded, source, partitions)])
 
 
-def _load(path: Path) -> Config:
-    loaded = load_config(path)
+def _serve(
+    config: Path,
+    operator: str | None,
+    opened: Callable[[Config, Monitor], Sequence[Service]],
+    public: bool = False,
+) -> None:
+    """Open the services of a configuration and serve them until a signal comes, under a monitor.
+
+    public: whether published figures have a listener too.
+    """
+    from sfm_stream.observe.monitor import monitoring
+
+    loaded = load_config(config)
     configure(loaded.logs.format, loaded.logs.level)
-    return loaded
-
-
-def _serve(services: Sequence[Service], stopping: Stop, monitor: Monitor) -> None:
-    monitor.watch(services)
-    # What is there now stays: not looking through it again and again is a quarter of the speed.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    try:
-        serve(services, stopping, monitor.beat)
-    except SfmStreamError:
-        raise
-    except Exception:
-        _log.exception("a worker failed")  # shown by type and place: the message may hold a key
-        raise click.exceptions.Exit(1) from None
+    with Stop().listening() as stopping, monitoring(loaded, operator, public=public) as monitor:
+        services = opened(loaded, monitor)
+        monitor.watch(services)
+        # Everything loaded so far stays in memory: a collector that does not look through it again saves a quarter of
+        # the time.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
+        try:
+            serve(services, stopping, monitor.beat)
+        except SfmStreamError:
+            raise
+        except Exception:
+            _log.exception("a worker failed")  # shown by type and place: the message may hold a key
+            raise click.exceptions.Exit(1) from None

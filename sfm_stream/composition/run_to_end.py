@@ -1,16 +1,14 @@
-"""The one loop, and how it is stopped."""
+"""`run`: the one loop over an input, to its end."""
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.composition.files import Embedded
+from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.workers.ingest_report import IngestReport
 from sfm_stream.workers.partition_worker import CHECKPOINT_S
 
@@ -24,31 +22,6 @@ class RunReport:
     seen: Counter[str]
     conflicts: tuple[str, ...]
     stopped: int
-
-
-class Stop:
-    """A flag that a signal sets; the loop looks at it between two transactions. A second signal ends at once."""
-
-    def __init__(self) -> None:
-        self.signal = 0
-
-    def __call__(self) -> bool:
-        return self.signal != 0
-
-    @contextmanager
-    def listening(self) -> Iterator[Stop]:
-        """SIGINT and SIGTERM set the flag inside this block."""
-
-        def note(number: int, frame: FrameType | None) -> None:
-            self.signal = number
-            signal.signal(number, signal.SIG_DFL)
-
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 def run_to_end(

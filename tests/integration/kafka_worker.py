@@ -26,7 +26,7 @@ from kafka import KafkaProducer
 
 from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
 from sfm_stream.composition.kafka_first_start import names_of
-from sfm_stream.composition.run_to_end import Stop
+from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
 from sfm_stream.units import SKETCHES
 from sfm_stream.workers.loop import serve

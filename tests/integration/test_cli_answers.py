@@ -256,9 +256,8 @@ def test_what_an_argument_holds_is_shown_too(app):
     "question", [(), ("--by", "hour"), ("--by", "window"), ("--from", "2026-01-01 01:00", "--to", "2026-01-01 03:00")]
 )
 def test_a_row_fits_into_eighty_columns_of_a_terminal(app, question):
-    code = "from rich.console import Console\nimport sys, sfm_stream.cli.output as output\n"
-    code += "import sfm_stream.cli.estimate as estimate\n"
-    code += "estimate.console = lambda: Console(width=80, force_terminal=True, no_color=True, highlight=False)\n"
+    code = "from rich.console import Console\nimport sys, sfm_stream.cli.screen as screen\n"
+    code += "screen.console = lambda: Console(width=80, force_terminal=True, no_color=True, highlight=False)\n"
     code += "from sfm_stream.cli.main import main\nmain()"
     call = [sys.executable, "-c", code, "estimate", str(app), *question]
     done = subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE_S)

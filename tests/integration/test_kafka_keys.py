@@ -27,6 +27,8 @@ from support.kafka_keys import (
 )
 from support.kafka_runs import Worker, wait_until, workers
 
+from sfm_stream.answers.question import Question
+from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.rows import range_rows, rollup_rows, window_rows
 from sfm_stream.composition.kafka import sample_topic, topic_log
 from sfm_stream.config.config import load_config
@@ -140,14 +142,14 @@ def require_coverage(each: Pipeline) -> None:
     """A row for each key, of one partition, complete, out of as many windows as there are."""
     public = each.wanted(0, SECOND_EPOCH - 1) | each.wanted(SECOND_EPOCH, WINDOWS - 1)
     keys = {key for _, key, _ in public}
-    name, span = each.run.id, Window(start_of(0), start_of(WINDOWS))
+    terms, span = ReleaseTerms(each.run.id), Window(start_of(0), start_of(WINDOWS))
     with topic_log(load_config(each.config(epoch=2))) as log:
-        whole = {canonical(row.key): row for row in range_rows(log, name, span, None)}
+        whole = {canonical(row.key): row for row in range_rows(log, terms, Question("range", span=span))}
         assert whole.keys() == keys
         for key, row in whole.items():
             released = sum(place[1] == key for place in public)
             assert (row.released, row.windows, row.complete) == (released, WINDOWS, True), (each.kind.name, row)
-        rows = list(window_rows(log, name, span, None))
+        rows = list(window_rows(log, terms, Question("window", span=span)))
         assert len(rows) == len(public)
         assert all((row.released, row.windows, row.complete) == (1, 1, True) for row in rows)
         assert hourly(log, each) == expected_hours(each), each.kind.name
@@ -160,7 +162,7 @@ Hours = dict[tuple[bytes, int, int], tuple[int, int, bool]]
 def hourly(log: TopicReader, each: Pipeline) -> Hours:
     return {
         (canonical(row.key), row.window.start_ms, row.epoch): (row.released, row.windows, row.complete)
-        for row in rollup_rows(log, each.run.id, "hour", None, None)
+        for row in rollup_rows(log, ReleaseTerms(each.run.id), Question("hour"))
     }
 
 

@@ -29,7 +29,8 @@ from support.patience import PATIENCE_S
 
 from sfm_stream.cli.run import say
 from sfm_stream.composition.files import embedded
-from sfm_stream.composition.run_to_end import Stop, run_to_end
+from sfm_stream.composition.run_to_end import run_to_end
+from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import ConfigError, StateError
 from sfm_stream.sketch.raw import PcsaSketch

@@ -74,7 +74,7 @@ def write(blob: Blob) -> bytes:
 def cell_of(h: int, index_bits: int, levels: int) -> int:
     """The cell that a 64-bit hash lights: its top binary digits, then the zeros that end the others."""
     top, rest = format(h, "064b")[:index_bits], format(h, "064b")[index_bits:]
-    return min(levels - 1, len(rest) - len(rest.rstrip("0"))) * 2**index_bits + int(top, 2)
+    return min(levels - 1, len(rest) - len(rest.rstrip("0"))) * (1 << index_bits) + int(top, 2)
 
 
 def _power(base: float, exponent: float) -> float:

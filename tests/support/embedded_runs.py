@@ -17,7 +17,8 @@ from support.patience import PATIENCE_S
 
 from sfm_stream.cli.main import main
 from sfm_stream.composition.files import embedded
-from sfm_stream.composition.run_to_end import RunReport, Stop, run_to_end
+from sfm_stream.composition.run_to_end import RunReport, run_to_end
+from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.transport.files.log_reader import LogReader

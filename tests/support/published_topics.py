@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from support.rollup_runs import QUARTER_MS, Run, at, marker, release
 
+from sfm_stream.answers.asked_keys import AskedKey
+from sfm_stream.answers.asked_span import EVERYTHING
+from sfm_stream.answers.question import Question
+from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.shape import SketchShape
@@ -19,6 +23,8 @@ T0 = at("2026-01-01")
 K1, K4 = flip_threshold_of(1), flip_threshold_of(4)
 SHAPE = SketchShape(64, 8)
 UTC = calendar("UTC", QUARTER_MS, 0, 2030)
+VIEWS = ReleaseTerms("views")
+"""Of the pipeline whose records these are, as a reader without its configuration knows them."""
 
 
 class Topics:
@@ -53,6 +59,12 @@ def closed(low: int, high: int, **other: Any) -> bytes:
 
 def span(low: int, high: int) -> Window:
     return Window(T0 + low * QUARTER_MS, T0 + high * QUARTER_MS)
+
+
+def question(grain: str | None, span: Window = EVERYTHING, keys: Collection[bytes] | None = None) -> Question:
+    """keys: canonical bytes of the keys that are asked for, None for all."""
+    asked = None if keys is None else tuple(AskedKey(key.hex(), frozenset([key])) for key in keys)
+    return Question(grain, asked, span)
 
 
 def rolled(sketches: Iterable[bytes], expire_ms: int | None = None) -> list[bytes]:

@@ -11,8 +11,8 @@ from rich.console import Console
 from support.hostile_text import HOSTILE
 
 from sfm_stream.answers.key_notation import key_text, parse_key
-from sfm_stream.answers.rows import Row
-from sfm_stream.cli.output import rows_table
+from sfm_stream.answers.rows import AnswerRow
+from sfm_stream.cli.screen import answer_table
 from sfm_stream.estimation.estimate import Estimate, Status
 from sfm_stream.readable import visible
 from sfm_stream.types import Window
@@ -101,10 +101,10 @@ def test_the_notation_of_the_docs():
 def test_a_table_prints_keys_and_no_markup():
     keys = [("/x/[/y]",), ("/post/[id]",), (":smile:",), ("[bold]b[/bold]",), *((text,) for text in HOSTILE.values())]
     found = Estimate(5.0, 1.0, 3.0, 7.0, Status.OK)
-    rows = [Row(key, "window", Window(0, 900_000), found, 1.0, 1, 1, True, 1) for key in keys]
+    rows = [AnswerRow(key, "window", Window(0, 900_000), found, 1.0, 1, 1, True, 1) for key in keys]
     screen = Console(width=160, no_color=True, highlight=False)
     with screen.capture() as shown:
-        screen.print(rows_table(rows, "UTC", 160))
+        screen.print(answer_table(rows, "UTC", 160))
     said = shown.get()
     for line, key in zip(said.splitlines()[1:], keys, strict=True):
         assert line.split("  ")[0] == key_text(key)

@@ -3,11 +3,14 @@
 import math
 
 import pytest
-from support.published_topics import K1, K4, T0, UTC, Topics, closed, rolled, sketched, span
+from support.published_topics import K1, K4, T0, UTC, VIEWS, Topics, closed, question, rolled, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, Run, marker
 
-from sfm_stream.answers.rows import range_rows, rollup_rows, window_rows
-from sfm_stream.errors import ConflictError, FormatError, IncompatibleError
+from sfm_stream.answers.asked_keys import asked_key
+from sfm_stream.answers.question import Question
+from sfm_stream.answers.release_terms import ReleaseTerms
+from sfm_stream.answers.rows import answer, range_rows, rollup_rows, window_rows
+from sfm_stream.errors import ConflictError, FormatError, IncompatibleError, NothingFound
 from sfm_stream.estimation.estimate import estimate, lower_bound
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.privacy.epsilon import epsilon_of
@@ -18,8 +21,10 @@ from sfm_stream.types import StoredRecord, Window
 from sfm_stream.wire.codec import decode_release, decode_rollup
 from sfm_stream.wire.keys import encode_key
 
-PRESENCE = Absence(1)
+PRESENCE = ReleaseTerms("views", Absence(1))
 """Of the first epoch it is known that a key without a release had no event."""
+SELECTED = ReleaseTerms("views", epsilon_selection=0.5)
+OTHER = ReleaseTerms("other")
 
 
 # single windows
@@ -27,7 +32,7 @@ PRESENCE = Absence(1)
 
 def test_a_row_for_each_release_in_order_of_window_and_key():
     records = [sketched(1, "b"), sketched(1, "a"), sketched(0, "a"), closed(0, 2), sketched(2, ("x", 7))]
-    rows = list(window_rows(Topics(records), "views", None, None))
+    rows = list(window_rows(Topics(records), VIEWS, question("window")))
     assert [(row.key, row.window) for row in rows] == [
         (("a",), span(0, 1)),
         (("a",), span(1, 2)),
@@ -39,33 +44,33 @@ def test_a_row_for_each_release_in_order_of_window_and_key():
     }
     assert all(row.epsilon == epsilon_of(K4) and abs(row.epsilon - 4) < 1e-9 for row in rows)
     assert rows[0].estimate == estimate(decode_release(records[2]).sketch)
-    dearer = list(window_rows(Topics(records), "views", None, None, epsilon_selection=0.5))
+    dearer = list(window_rows(Topics(records), SELECTED, question("window")))
     assert [row.epsilon for row in dearer] == [epsilon_of(K4) + 0.5] * 4
 
 
 def test_windows_are_chosen_by_span_key_and_pipeline():
     records = [sketched(n, key) for n in range(4) for key in ("a", "b")] + [sketched(1, pipeline="other")]
     topics = Topics(records)
-    rows = list(window_rows(topics, "views", span(1, 3), {encode_key("b"), encode_key("nobody")}))
+    rows = list(window_rows(topics, VIEWS, question("window", span(1, 3), {encode_key("b"), encode_key("nobody")})))
     assert [(row.key, row.window) for row in rows] == [(("b",), span(1, 2)), (("b",), span(2, 3))]
-    assert [row.window for row in window_rows(topics, "other", None, None)] == [span(1, 2)]
-    assert list(window_rows(topics, "views", None, set())) == []
+    assert [row.window for row in window_rows(topics, OTHER, question("window"))] == [span(1, 2)]
+    assert list(window_rows(topics, VIEWS, question("window", keys=set()))) == []
 
 
 def test_windows_of_epochs_of_different_shape_stand_side_by_side():
     records = [sketched(0), sketched(1, shape=SketchShape(16, 4), epoch=2)]
-    assert [row.epoch for row in window_rows(Topics(records), "views", None, None)] == [1, 2]
+    assert [row.epoch for row in window_rows(Topics(records), VIEWS, question("window"))] == [1, 2]
 
 
 # one release, one payload
 
 
 def range_of(topics, keys=None):
-    return list(range_rows(topics, "views", span(0, 4), keys))
+    return list(range_rows(topics, VIEWS, question("range", span(0, 4), keys)))
 
 
 def windows_of(topics, keys=None):
-    return list(window_rows(topics, "views", span(0, 4), keys))
+    return list(window_rows(topics, VIEWS, question("window", span(0, 4), keys)))
 
 
 @pytest.mark.parametrize("rows", [range_of, windows_of])
@@ -100,19 +105,19 @@ def test_bytes_that_are_no_record_are_not_passed_over(rows):
 def test_rollup_rows_are_what_was_published():
     records = [sketched(0), sketched(2), sketched(5), sketched(5, "b"), closed(0, 96)]
     history = rolled(records)
-    hours = list(rollup_rows(Topics(records, history), "views", "hour", None, None))
+    hours = list(rollup_rows(Topics(records, history), VIEWS, question("hour")))
     assert [(row.key, row.window, row.released, row.windows) for row in hours] == [
         (("a",), span(0, 4), 2, 4),
         (("a",), span(4, 8), 1, 4),
         (("b",), span(4, 8), 1, 4),
     ]
-    (day,) = rollup_rows(Topics(records, history), "views", "day", None, {encode_key("a")}, PRESENCE)
+    (day,) = rollup_rows(Topics(records, history), PRESENCE, question("day", keys={encode_key("a")}))
     assert (day.window, day.released, day.windows, day.complete) == (Window(T0, T0 + DAY_MS), 3, 96, True)
     assert day.epsilon == 3 * epsilon_of(K4)
-    (dearer,) = rollup_rows(Topics(records, history), "views", "day", None, {encode_key("a")}, epsilon_selection=0.5)
+    (dearer,) = rollup_rows(Topics(records, history), SELECTED, question("day", keys={encode_key("a")}))
     assert dearer.epsilon == 3 * (epsilon_of(K4) + 0.5)
-    assert list(rollup_rows(Topics(records, history), "views", "quarter", None, None)) == []
-    assert list(rollup_rows(Topics(records, history), "other", "day", None, None)) == []
+    assert list(rollup_rows(Topics(records, history), VIEWS, question("quarter"))) == []
+    assert list(rollup_rows(Topics(records, history), OTHER, question("day"))) == []
 
     published = next(r for r in map(decode_rollup, history) if r.grain == "day" and r.key == encode_key("a"))
     shown = day.estimate
@@ -126,8 +131,9 @@ def test_rollup_rows_are_what_was_published():
 def test_rollups_are_chosen_by_span():
     history = rolled([sketched(n) for n in range(12)] + [closed(0, 12)])
     topics = Topics(rollups=history)
-    assert [row.window for row in rollup_rows(topics, "views", "hour", span(3, 12), None)] == [span(4, 8), span(8, 12)]
-    assert list(rollup_rows(topics, "views", "hour", span(5, 8), None)) == []
+    rows = rollup_rows(topics, VIEWS, question("hour", span(3, 12)))
+    assert [row.window for row in rows] == [span(4, 8), span(8, 12)]
+    assert list(rollup_rows(topics, VIEWS, question("hour", span(5, 8)))) == []
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -138,7 +144,7 @@ def test_the_newest_revision_is_the_answer(backwards):
     run.finish(T0 + HOUR_MS)
     assert len(run.history) == 2
     before, after = (
-        list(rollup_rows(Topics(rollups=history), "views", "hour", None, None))
+        list(rollup_rows(Topics(rollups=history), VIEWS, question("hour")))
         for history in (run.history[:1], run.history[::-1] if backwards else run.history)
     )
     assert [(row.released, row.complete) for row in before] == [(1, False)]
@@ -147,7 +153,7 @@ def test_the_newest_revision_is_the_answer(backwards):
 
 def test_epochs_in_one_hour_give_a_row_each():
     records = [sketched(0), closed(0, 2), sketched(2, epoch=2, k=K1), closed(2, 4, epoch=2)]
-    rows = list(rollup_rows(Topics(rollups=rolled(records)), "views", "hour", None, None))
+    rows = list(rollup_rows(Topics(rollups=rolled(records)), VIEWS, question("hour")))
     assert [(row.epoch, row.epsilon, row.released) for row in rows] == [(1, epsilon_of(K4), 1), (2, epsilon_of(K1), 1)]
 
 
@@ -156,7 +162,7 @@ def test_epochs_in_one_hour_give_a_row_each():
 
 def test_a_union_is_the_estimate_of_the_tally_of_its_windows():
     records = [sketched(n) for n in range(6)] + [sketched(2, "b"), closed(0, 6)]
-    first, second = range_rows(Topics(records), "views", span(1, 5), None, PRESENCE)
+    first, second = range_rows(Topics(records), PRESENCE, question("range", span(1, 5)))
     assert first.estimate == estimate(Tally.of(decode_release(r).sketch for r in records[1:5]))
     assert (first.key, first.grain, first.window, first.epoch) == (("a",), "range", span(1, 5), 1)
     assert (first.released, first.windows, first.complete) == (4, 4, True)
@@ -179,7 +185,7 @@ def test_a_union_over_epochs_of_two_epsilons_is_the_papers_merge():
     tallies = [Tally.of(decode_release(r).sketch for r in part) for part in (records[:2], records[2:])]
     assert row.estimate == estimate(merge_tallies(sorted(tallies, key=lambda tally: tally.flip_threshold)))
     assert row.epsilon == pytest.approx(2 * 4 + 2 * 1)
-    (dearer,) = range_rows(Topics(records), "views", span(0, 4), None, epsilon_selection=0.5)
+    (dearer,) = range_rows(Topics(records), SELECTED, question("range", span(0, 4)))
     assert dearer.epsilon == pytest.approx(2 * 4.5 + 2 * 1.5)
     assert range_of(Topics(records[::-1])) == [row], "whatever the order in the topic"
 
@@ -217,4 +223,23 @@ def test_a_union_is_complete_when_nothing_more_can_come(markers, complete):
 
 def test_nothing_published_gives_no_rows():
     assert range_of(Topics()) == windows_of(Topics()) == []
-    assert list(rollup_rows(Topics(), "views", "day", None, None)) == []
+    assert list(rollup_rows(Topics(), VIEWS, question("day"))) == []
+
+
+# whole answers
+
+
+def test_an_answer_has_its_rows_and_a_line_for_each_key_without_one():
+    records = [sketched(n, key) for n in range(4) for key in ("a", "b")] + [closed(0, 4)]
+    topics = Topics(records, rolled(records))
+    for grain, count in (("window", 4), ("range", 1), ("hour", 1), (None, 1)):
+        asked = Question(grain, (asked_key("a", 1), asked_key("nobody", 1)), span(0, 4))
+        given = answer(topics, VIEWS, asked)
+        assert [row.key for row in given.rows] == [("a",)] * count
+        assert given.unanswered == (
+            "--key nobody: nothing is published for this key; there are 2 others, such as a, b",
+        )
+    with pytest.raises(NothingFound, match="--key nobody: nothing is published for this key"):
+        answer(topics, VIEWS, Question("window", (asked_key("nobody", 1),)))
+    with pytest.raises(NothingFound, match="pipeline views: no days are published yet, only windows"):
+        answer(Topics(records), VIEWS, question("day"))

@@ -1,0 +1,122 @@
+"""The span that two written times ask for. Its borders have to be borders of what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from sfm_stream.config.config import Config
+from sfm_stream.errors import QuestionError
+from sfm_stream.pipeline.rollup.calendar import Calendar
+from sfm_stream.readable import duration, local
+from sfm_stream.types import Window
+from sfm_stream.units import FOREVER_MS
+
+EVERYTHING = Window(0, FOREVER_MS)
+"""The span without borders."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def asked_span(config: Config, since: str | None, until: str | None, grain: str) -> Window:
+    """The span between two ISO 8601 times; a border that is not given is that of EVERYTHING.
+
+    grain: what the borders have to be borders of: "window", or a quarter, hour or day. Raises QuestionError; for times
+    inside one of these it names the nearest spans.
+    """
+    calendar = config.calendar
+    start_ms = parse_instant(since, calendar, "--from") if since else EVERYTHING.start_ms
+    end_ms = parse_instant(until, calendar, "--to") if until else EVERYTHING.end_ms
+    if start_ms >= end_ms:
+        raise QuestionError("--from is not before --to")
+    if grain == "quarter" and "quarter" not in calendar.grains:
+        raise QuestionError(f"--by quarter: days of {calendar.zone} are made of hours, no quarters are published")
+    size_ms = config.window.size
+
+    def around(time_ms: int) -> Window:
+        if grain == "window":
+            return Window(time_ms - time_ms % size_ms, time_ms - time_ms % size_ms + size_ms)
+        return calendar.span(grain, time_ms)
+
+    inside = [t for t, given in ((start_ms, since), (end_ms, until)) if given and around(t).start_ms != t]
+    if inside:
+        what = f"a window of {duration(size_ms)}" if grain == "window" else f"a {grain}"
+        times = " and ".join(local(time_ms, calendar.zone) for time_ms in inside)
+        nearest = _nearest(Window(start_ms, end_ms), around, calendar.zone)
+        raise QuestionError(
+            f"{times} ({calendar.zone}) is inside {what}, which is counted as a whole. Ask for {nearest}"
+        )
+    return Window(start_ms, end_ms)
+
+
+def parse_instant(text: str, calendar: Calendar, part: str) -> int:
+    """Milliseconds of an ISO 8601 time. One without offset is in the zone of the calendar, a date where its day begins.
+
+    part: of the question, for messages. Raises QuestionError; for a time in the hours that clocks leave out or show
+    twice it names both readings.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise QuestionError(f"'{text}' is not a time such as 2026-01-31 or 2026-01-31T12:00:00Z", part) from None
+    if moment.tzinfo is None:
+        moment = _midnight(moment.date(), calendar) if _is_date(text) else _in_zone(moment, calendar, part)
+    since_epoch = moment - _EPOCH
+    if since_epoch < timedelta(0):
+        raise QuestionError(f"'{text}' is before 1970, where times begin here", part)
+    if since_epoch % timedelta(milliseconds=1):
+        raise QuestionError(f"'{text}' is finer than a millisecond", part)
+    return since_epoch // timedelta(milliseconds=1)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def _midnight(day: date, calendar: Calendar) -> datetime:
+    """The first instant that shows this date, as a day of the roll-ups begins."""
+    noon = datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(calendar.zone))
+    start_ms = calendar.span("day", round(noon.timestamp() * 1000)).start_ms
+    return _EPOCH + timedelta(milliseconds=start_ms)
+
+
+def _in_zone(moment: datetime, calendar: Calendar, part: str) -> datetime:
+    zone = ZoneInfo(calendar.zone)
+    first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if first.utcoffset() == second.utcoffset():
+        return first
+    readings = [each.astimezone(UTC).astimezone(zone).isoformat() for each in (first, second)]
+    comes_twice = readings[0].startswith(moment.isoformat())
+    problem = "comes twice" if comes_twice else "does not come: clocks are put forward over it"
+    raise QuestionError(
+        f"{moment.isoformat(' ')} {problem} in {calendar.zone} (rollup.zone); give it with its offset, as "
+        f"{readings[0]} or {readings[1]}",
+        part,
+    )
+
+
+def _nearest(span: Window, around: Callable[[int], Window], zone: str) -> str:
+    """The smallest span of whole windows (or days ...) around this one and the largest inside it, as options."""
+
+    def up(time_ms: int) -> int:
+        window = around(time_ms)
+        return time_ms if window.start_ms == time_ms else window.end_ms
+
+    outer_end = FOREVER_MS if span.end_ms == FOREVER_MS else up(span.end_ms)
+    inner_end = FOREVER_MS if span.end_ms == FOREVER_MS else around(span.end_ms).start_ms
+    spans = [Window(around(span.start_ms).start_ms, outer_end)]
+    if (inner_start := up(span.start_ms)) < inner_end:
+        spans.append(Window(inner_start, inner_end))
+    return ", or ".join(
+        " ".join(
+            f'{option} "{local(time_ms, zone)}"'
+            for option, time_ms in (("--from", each.start_ms), ("--to", each.end_ms))
+            if time_ms not in (EVERYTHING.start_ms, EVERYTHING.end_ms)
+        )
+        for each in spans
+    )

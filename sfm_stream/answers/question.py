@@ -1,0 +1,61 @@
+"""A question to what a pipeline has published, as the command line, a server or a notebook asks it.
+
+Texts name the parts of a question as the command line writes them: --key, --from, --to, --by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sfm_stream.answers.asked_keys import AskedKey, asked_key
+from sfm_stream.answers.asked_span import EVERYTHING, asked_span
+from sfm_stream.config.config import Config
+from sfm_stream.errors import QuestionError
+from sfm_stream.types import Window
+from sfm_stream.units import ROLLUPS, SKETCHES
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which published records an answer is made of.
+
+    grain: "range" for one answer over the whole span, or the grain of what is answered one by one: "window",
+    "quarter", "hour", "day", or None for roll-ups of every grain. keys: None for all. span: only what lies wholly
+    inside it. zone: the time zone in which times are read and shown.
+    """
+
+    grain: str | None
+    keys: tuple[AskedKey, ...] | None = None
+    span: Window = EVERYTHING
+    zone: str = "UTC"
+
+    @property
+    def topic(self) -> str:
+        """The topic with the records of an answer."""
+        return SKETCHES if self.grain in ("range", "window") else ROLLUPS
+
+    @property
+    def encoded_keys(self) -> frozenset[bytes] | None:
+        """Canonical bytes of every key that is asked for; None for all."""
+        return None if self.keys is None else frozenset().union(*(key.encoded for key in self.keys))
+
+
+def parse_question(
+    config: Config,
+    grain: str | None,
+    keys: Sequence[str] = (),
+    since: str | None = None,
+    until: str | None = None,
+) -> Question:
+    """The question that these texts ask about the pipeline of a configuration.
+
+    grain: as in Question. keys: none for all. since, until: ISO 8601 times, in rollup.zone where they have no offset;
+    the end is exclusive, and what is not given is no border. Raises QuestionError.
+    """
+    if grain == "range" and not (since and until):
+        raise QuestionError("--by range needs --from and --to")
+    borders = "window" if grain == "range" else grain or config.calendar.base
+    span = asked_span(config, since, until, borders)
+    asked = tuple(asked_key(text, len(config.event.key)) for text in keys)
+    return Question(grain, asked or None, span, config.calendar.zone)

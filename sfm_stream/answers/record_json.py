@@ -1,0 +1,79 @@
+"""A published record for programs: every field of it as JSON."""
+
+from __future__ import annotations
+
+import base64
+
+from sfm_stream.answers.key_notation import finite, key_json
+from sfm_stream.privacy.epsilon import epsilon_of
+from sfm_stream.readable import instant
+from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord
+from sfm_stream.wire.keys import decode_key
+
+
+def record_json(record: WireRecord) -> dict[str, object]:
+    """Every field of a record, bitmaps in base64.
+
+    epsilon_bits is what the bits of a release cost an item. No record has what the selection of its key costs, and a
+    roll-up has no epsilon_bits: the flips of a merge are no privacy parameter. estimate, low, high and status of a
+    roll-up are as they are published: those of the windows that have a release.
+    """
+    common = {
+        "pipeline": record.pipeline,
+        "epoch": record.epoch,
+        "partition": record.partition,
+        "partitions": record.partitions,
+    }
+    if isinstance(record, CloseMarker):
+        return {
+            "kind": "marker",
+            **common,
+            "from": instant(record.start_ms),
+            "to": instant(record.through_ms),
+            "window_ms": record.window_ms,
+            "fingerprint": record.fingerprint,
+        }
+    common |= {
+        "key": key_json(decode_key(record.key)),
+        "from": instant(record.window.start_ms),
+        "to": instant(record.window.end_ms),
+        "unit": record.unit,
+    }
+    if isinstance(record, Release):
+        sketch = record.sketch
+        return {
+            "kind": "release",
+            **common,
+            "release_id": record.release_id.hex(),
+            "buckets": sketch.shape.buckets,
+            "levels": sketch.shape.levels,
+            "k": sketch.flip_threshold,
+            "epsilon_bits": epsilon_of(sketch.flip_threshold),
+            "hash": sketch.hash,
+            "bits": base64.b64encode(sketch.bits).decode(),
+        }
+    return {"kind": record.grain, **common, **_rollup_json(record)}
+
+
+def _rollup_json(record: RollupRecord) -> dict[str, object]:
+    return {
+        "zone": record.zone,
+        "released": record.released,
+        "decided": record.decided,
+        "windows": record.windows,
+        "complete": record.complete,
+        "revision": record.revision,
+        "buckets": record.tally.shape.buckets,
+        "levels": record.tally.shape.levels,
+        "k": record.tally.flip_threshold,
+        "hash": record.tally.hash,
+        "ones_by_level": record.tally.counts.sum(axis=1).tolist(),
+        "merged_k": record.merged.flip_threshold,
+        "merged": base64.b64encode(record.merged.bits).decode(),
+        "estimate": record.value,
+        "standard_error": finite(record.standard_error),
+        "low": record.low,
+        "high": finite(record.high),
+        "confidence": record.confidence,
+        "status": record.status,
+    }

@@ -1,0 +1,29 @@
+"""What a reader of published records has to be told about their pipeline: no record says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfm_stream.config.config import Config
+from sfm_stream.pipeline.rollup.coverage import Absence
+
+UNKNOWN_ABSENCE = Absence()
+"""Nothing is known of a window without a release: the key may have been withheld there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTerms:
+    """The terms under which a pipeline releases.
+
+    absence: what a window without a release of a key says. epsilon_selection: what one release costs an item on top of
+    the epsilon of its bits, where keys are selected by noisy counts; else 0.
+    """
+
+    pipeline: str
+    absence: Absence = UNKNOWN_ABSENCE
+    epsilon_selection: float = 0.0
+
+
+def release_terms(config: Config) -> ReleaseTerms:
+    """The terms of the pipeline of a configuration."""
+    return ReleaseTerms(config.pipeline.id, config.absence, float(config.budget.epsilon_selection))

@@ -1,0 +1,87 @@
+"""The commands by name. A command's module is imported when that command is asked for; the list of all needs none."""
+
+from __future__ import annotations
+
+import click
+
+COMMANDS = {
+    "check": "Validate CONFIG, read some of its input without counting it, and show what would be counted.",
+    "config": "Look at a configuration.",
+    "estimate": "Distinct counts with 95 % intervals from the output of CONFIG.",
+    "export": "Write the published sketches of CONFIG as a table that Presto reads: a row each, with its bytes of an "
+    "SFMSKETCH.",
+    "generate": "Write page views as JSON lines: Zipf pages, a daily rhythm, returning visitors, some late and bad "
+    "records.",
+    "ingest": "Count the topic of CONFIG and release each window once.",
+    "inspect": "Decode the records of SOURCE.",
+    "publish": "Copy committed releases of CONFIG's pipeline from its outbox to its public sketch topic.",
+    "repartition": "Copy a topic that is not keyed by the counting key into the topic of CONFIG, which then is.",
+    "rollup": "Merge the released windows of CONFIG's pipeline into hours and days, and publish those.",
+    "run": "Count CONFIG's input and publish into its output file.",
+}
+"""Each command with the first sentence of its help, which the list of commands shows."""
+
+
+class LazyCommands(click.Group):
+    """A group of COMMANDS. Until a command is asked for, its name and its first sentence stand for it."""
+
+    def __init__(self, **settings: object) -> None:
+        listed = {name: click.Command(name, help=sentence) for name, sentence in COMMANDS.items()}
+        super().__init__(commands=listed, **settings)  # type: ignore[arg-type]  # click's own settings, passed on
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return imported(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, made of what stands for the commands."""
+        click.Group(commands=self.commands).format_commands(ctx, formatter)
+
+
+def imported(name: str) -> click.Command:
+    """The command of this name, from its module. Raises LookupError for a name that is not in COMMANDS."""
+    match name:
+        case "check":
+            from sfm_stream.cli.check import check
+
+            return check
+        case "config":
+            from sfm_stream.cli.config import config
+
+            return config
+        case "estimate":
+            from sfm_stream.cli.estimate import estimate
+
+            return estimate
+        case "export":
+            from sfm_stream.cli.export import export
+
+            return export
+        case "generate":
+            from sfm_stream.cli.generate import generate
+
+            return generate
+        case "inspect":
+            from sfm_stream.cli.inspect import inspect
+
+            return inspect
+        case "run":
+            from sfm_stream.cli.run import run
+
+            return run
+        case "ingest":
+            from sfm_stream.cli.workers import ingest
+
+            return ingest
+        case "publish":
+            from sfm_stream.cli.workers import publish
+
+            return publish
+        case "repartition":
+            from sfm_stream.cli.workers import repartition
+
+            return repartition
+        case "rollup":
+            from sfm_stream.cli.workers import rollup
+
+            return rollup
+    raise LookupError(f"{name} is no command")

@@ -1,0 +1,73 @@
+"""What commands print for people: tables. It needs rich, so commands import it only where they print one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sfm_stream.answers.key_notation import key_text
+from sfm_stream.answers.rows import AnswerRow
+from sfm_stream.readable import local
+
+WIDE = 160
+"""Columns of a table that does not go to a terminal."""
+ROOMY = 110
+"""From so many columns on a row shows its epsilon and its end too."""
+
+
+def console() -> Console:
+    """A console on standard output; outside a terminal it is plain and wide, so that nothing is cut."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(width=WIDE, highlight=False, no_color=True)
+
+
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows of text under these heads."""
+    table = Table(*heads, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console().print(table)
+
+
+def print_answer(rows: Sequence[AnswerRow], zone: str) -> None:
+    """Print the rows of an answer, times in this zone."""
+    screen = console()
+    screen.print(answer_table(rows, zone, screen.width))
+
+
+def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:
+    """A table of an answer, times in this zone. In less than ROOMY columns a row has what fits into 80."""
+    is_roomy, is_one_span = width >= ROOMY, len({row.window for row in rows}) == 1
+    title = f"{local(rows[0].window.start_ms, zone)} to {local(rows[0].window.end_ms, zone)} ({zone})"
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title_style="bold")
+    table.title = Text(title) if is_one_span and not is_roomy else None
+    table.add_column("key", overflow="fold", min_width=8)
+    columns = [("from", f"from ({zone})")] * (is_roomy or not is_one_span) + [("to", "to")] * is_roomy
+    for _, head in columns:
+        table.add_column(Text(head), overflow="fold", min_width=10)
+    for name in ("estimate", "95 % interval", *(["epsilon"] if is_roomy else []), "windows"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("status", overflow="fold", min_width=11)
+    for row in rows:
+        estimate = row.estimate
+        times = {"from": local(row.window.start_ms, zone), "to": local(row.window.end_ms, zone)}
+        cells = [
+            key_text(row.key),
+            *(times[name] for name, _ in columns),
+            _whole(estimate.value),
+            f"{_whole(estimate.low)}..{_whole(estimate.high)}",
+            *([f"{row.epsilon:.4g}"] if is_roomy else []),
+            f"{row.released} of {row.windows}",
+            str(estimate.status) + ("" if row.complete else ", not complete" if is_roomy else ", open"),
+        ]
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _whole(value: float) -> str:
+    """A number of items, whole."""
+    return "inf" if math.isinf(value) else f"{value:,.0f}"

@@ -1,0 +1,176 @@
+"""Tables that `sfm-stream export` wrote: made, read back, and held against the records that they were made of."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+from reference import presto_reader as oracle
+from support.embedded_runs import MINUTE_MS, START_MS, here, run_here, write_config, write_events
+
+from sfm_stream.estimation.estimate import estimate
+from sfm_stream.sketch.sfm import GRID
+from sfm_stream.transport.files.sqlite_log import SqliteLog
+from sfm_stream.types import Record, Step
+from sfm_stream.wire.codec import Release, RollupRecord
+from sfm_stream.wire.keys import encode_key
+
+Row = dict[str, Any]
+"""Of an exported table: column to value, None for no value."""
+NUMBERS: dict[str, Callable[[str], float]] = dict.fromkeys(
+    [
+        "epoch",
+        "source_partition",
+        "source_partitions",
+        "released",
+        "decided",
+        "windows",
+        "revision",
+        "buckets",
+        "levels",
+    ],
+    int,
+) | dict.fromkeys(["epsilon", "flip_probability", "estimate", "low", "high"], float)
+
+
+def make_pipeline(folder: Path) -> Path:
+    """A configuration that has run: 24 releases of three keys in eight windows, six hours, three days."""
+    write_events(
+        folder / "in.jsonl",
+        ({"page": f"p{n % 3}", "user": f"u{n}", "at": START_MS + n * MINUTE_MS} for n in range(120)),
+    )
+    run_here(write_config(folder))
+    return folder
+
+
+def publish(app: Path, topic: str, *payloads: bytes) -> None:
+    """Put records behind those that are there."""
+    log = SqliteLog(str(app.parent / "out.sqlite"))
+    log.append("test", Step(tuple(Record(topic, 0, b"", payload, 0) for payload in payloads), ()))
+    log.close()
+
+
+def export(
+    app: Path, *options: str, out: str = "out.parquet", code: int = 0
+) -> tuple[list[Row], subprocess.CompletedProcess[str]]:
+    """Run the command into a file; its rows, read back, and what it said."""
+    done = here("export", app, "--format", "presto", "--out", app.parent / out, *options)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    return read(app.parent / out), done
+
+
+def read(path: Path) -> list[Row]:
+    """Rows of either kind of file in one form: times in ms, sketches as bytes, None for no value."""
+    if path.suffix == ".parquet":
+        rows: list[Row] = parquet.read_table(path).to_pylist()
+        for row in rows:
+            row |= {name: round(row[name].timestamp() * 1000) for name in ("window_start", "window_end")}
+        return rows
+    return csv_rows(path.read_bytes())
+
+
+def csv_rows(content: bytes) -> list[Row]:
+    rows = []
+    for text in csv.DictReader(io.StringIO(content.decode(), newline="")):
+        row: Row = {name: value if value != "" else None for name, value in text.items()}
+        for name, value in text.items():
+            if value and name in NUMBERS:
+                row[name] = NUMBERS[name](value)
+            elif name in ("window_start", "window_end"):
+                assert value.endswith("Z")
+                row[name] = round(datetime.fromisoformat(value).timestamp() * 1000)
+        row["complete"] = {"true": True, "false": False}[text["complete"]]
+        row["sketch"] = base64.b64decode(text["sketch"], validate=True) if text["sketch"] else None
+        rows.append(row)
+    return rows
+
+
+def figures(record: Release | RollupRecord) -> Row:
+    """Of a release its estimate; of a roll-up what is published, a lower bound where windows were not decided."""
+    if isinstance(record, Release):
+        found = estimate(record.sketch)
+        return {"estimate": found.value, "low": found.low, "high": found.high, "status": str(found.status)}
+    whole = record.decided == record.windows
+    return {
+        "estimate": record.value,
+        "low": record.low,
+        "high": record.high if whole and np.isfinite(record.high) else None,
+        "status": record.status if whole or np.isinf(record.high) else "lower_bound",
+    }
+
+
+def check_row(row: Row, record: Any) -> None:
+    """One row says what its record says, and its blob holds the same cells under the same noise."""
+    is_release = isinstance(record, Release)
+    sketch = record.sketch if is_release else record.merged
+    epsilon = np.log((GRID - (k := (record.sketch if is_release else record.tally).flip_threshold)) / k)
+    expected = {
+        "pipeline": record.pipeline,
+        "epoch": record.epoch,
+        "grain": "window" if is_release else record.grain,
+        "window_start": record.window.start_ms,
+        "window_end": record.window.end_ms,
+        "zone": None if is_release else record.zone,
+        "source_partition": record.partition,
+        "source_partitions": record.partitions,
+        "released": 1 if is_release else record.released,
+        "decided": 1 if is_release else record.decided,
+        "windows": 1 if is_release else record.windows,
+        "complete": True if is_release else record.complete,
+        "revision": None if is_release else record.revision,
+        "unit": record.unit,
+        "hash": sketch.hash,
+        "buckets": sketch.shape.buckets,
+        "levels": sketch.shape.levels,
+        **figures(record),
+        "release_id": record.release_id.hex() if is_release else None,
+    }
+    assert {name: row[name] for name in expected} == expected
+    assert row.keys() == expected.keys() | {"key", "epsilon", "flip_probability", "sketch"}
+    assert encode_key(tuple(json.loads(row["key"]))) == record.key
+    assert row["epsilon"] == pytest.approx(expected["released"] * epsilon, rel=1e-12)
+    assert (
+        0
+        <= Fraction(sketch.flip_threshold, GRID) - Fraction(row["flip_probability"])
+        < Fraction(sketch.flip_threshold, GRID) / 2**52
+    )
+    if sketch.flip_threshold == GRID // 2:
+        assert row["sketch"] is None
+        return
+    blob = oracle.read(row["sketch"])
+    assert blob.p == row["flip_probability"] > 0, "a raw sketch is secret"
+    assert (2**blob.index_bits, blob.levels) == (sketch.shape.buckets, sketch.shape.levels)
+    assert blob.bits == {i for i in range(8 * len(sketch.bits)) if sketch.bits[i // 8] >> i % 8 & 1}
+
+
+def check_rows(rows: Sequence[Row], records: Sequence[Release | RollupRecord]) -> None:
+    assert len(rows) == len(records)
+    for row, record in zip(rows, records, strict=True):
+        check_row(row, record)
+
+
+def left(app: Path) -> list[str]:
+    """Names of the files beside a configuration that are not its input, output or notes."""
+    return sorted(
+        path.name
+        for path in app.parent.iterdir()
+        if path.suffix not in (".sqlite", ".lock", ".released", ".jsonl", ".toml")
+    )
+
+
+def documents(done: subprocess.CompletedProcess[str]) -> list[Any]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
