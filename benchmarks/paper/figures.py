@@ -21,7 +21,7 @@ from benchmarks.paper.theory import relative_errors
 from sfm_stream.estimation.estimate import estimate
 from sfm_stream.methods.logic import union
 from sfm_stream.methods.mechanisms import symmetric
-from sfm_stream.methods.privatize import privatize
+from sfm_stream.methods.randomized_response import privatize
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
 

@@ -13,7 +13,7 @@ from benchmarks.paper.cells import FM85, LOOSE, PCSA, SYM, TIGHT, XOR, Cell, See
 from sfm_stream.estimation import one_sketch
 from sfm_stream.estimation.estimate import estimate
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
-from sfm_stream.methods.privatize import privatize
+from sfm_stream.methods.randomized_response import privatize
 from sfm_stream.sketch.mechanism import Channel, Mechanism
 from sfm_stream.sketch.noisy_bits import NoisyBitmap
 from sfm_stream.sketch.raw import PcsaSketch

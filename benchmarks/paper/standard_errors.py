@@ -7,11 +7,11 @@ import numpy as np
 from sfm_stream.estimation.occupancy import Occupancy
 from sfm_stream.estimation.one_sketch import signal_of
 from sfm_stream.estimation.score import Scores
-from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.layout import BitmapLayout
 from sfm_stream.sketch.mechanism import Channel
 
 
-def standard_errors(layout: Layout, channel: Channel, n: float) -> tuple[float, float]:
+def standard_errors(layout: BitmapLayout, channel: Channel, n: float) -> tuple[float, float]:
     """(paper's, sandwich) standard error of the estimate where the truth is n > 0, in items.
 
     The paper's (eq. fisher-error) takes cells as independent. It is right for n much larger than the number of buckets,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.layout import BitmapLayout
 
 Array = NDArray[np.float64]
 _TERMS = 4
@@ -35,7 +35,7 @@ class Occupancy:
     """Shape (levels,): o = rho / (1 - rho)."""
 
     @classmethod
-    def at(cls, layout: Layout, n: Array) -> Occupancy:
+    def at(cls, layout: BitmapLayout, n: Array) -> Occupancy:
         """n: shape (points,), each >= 0 and finite."""
         log_gamma = np.log1p(-layout.rho)
         empty = np.exp(n[:, None] * log_gamma)

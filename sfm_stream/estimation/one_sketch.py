@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.score import Scores, Signal, Solution, invert
-from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.layout import BitmapLayout
 from sfm_stream.sketch.mechanism import Channel
 
 Array = NDArray[np.float64]
 
 
 def solve(
-    layout: Layout, channel: Channel, ones: NDArray[np.int64] | NDArray[np.float64], confidence: float
+    layout: BitmapLayout, channel: Channel, ones: NDArray[np.int64] | NDArray[np.float64], confidence: float
 ) -> Solution:
     """The composite maximum-likelihood estimate, with its score interval.
 
@@ -31,12 +31,12 @@ def solve(
 
 
 @lru_cache(maxsize=8)
-def _table(layout: Layout, channel: Channel, confidence: float) -> tuple[Scores, Acceptance]:
+def _table(layout: BitmapLayout, channel: Channel, confidence: float) -> tuple[Scores, Acceptance]:
     signal = signal_of(layout, channel)
     scores = Scores.at(signal, signal.grid())
     return scores, Acceptance.at(scores.distance, confidence)
 
 
-def signal_of(layout: Layout, channel: Channel) -> Signal:
+def signal_of(layout: BitmapLayout, channel: Channel) -> Signal:
     """The signal z of one noisy bit in each cell (eq. 2)."""
-    return Signal(layout, channel.empty_variance, np.full(len(layout.sizes), channel.lit_square))
+    return Signal(layout, channel.empty_variance, np.full(len(layout.sizes), channel.set_square))

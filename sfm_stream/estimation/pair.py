@@ -97,7 +97,7 @@ class _Model:
     def cell_covariance(self, means: Array) -> Array:
         """Shape (levels, 3, 3): covariance of the signals of one cell (eq. 14)."""
         a, b, u = means.T
-        (a1, a0), (b1, b0) = ((1.0 + c.empty_variance, c.lit_square) for c in (self.first, self.second))
+        (a1, a0), (b1, b0) = ((1.0 + c.empty_variance, c.set_square) for c in (self.first, self.second))
         second = np.empty((len(a), 3, 3))
         second[:, 0, 0], second[:, 1, 1] = a * a1 + (1 - a) * a0, b * b1 + (1 - b) * b0
         second[:, 0, 1] = u

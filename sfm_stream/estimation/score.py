@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.occupancy import Occupancy
-from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.layout import BitmapLayout
 
 Array = NDArray[np.float64]
 _STEP = 1 / 24
@@ -33,7 +33,7 @@ TINY = 1e-9
 class Signal:
     """How z varies within one cell: where the cell is empty (mean 1), and where it is set (mean 0)."""
 
-    layout: Layout
+    layout: BitmapLayout
     empty_variance: float
     """Variance of z in an empty cell, > 0."""
     set_square: Array

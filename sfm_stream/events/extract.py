@@ -84,7 +84,7 @@ class PythonExtractor:
         for start in range(0, count, _BLOCK_RECORDS):
             stop = min(start + _BLOCK_RECORDS, count)
             new_keys += self._fill(values[start:stop], arrival_ms[start:stop], filled.rows(start, stop))
-        cells = self._shape.place(filled.hashes)
+        cells = self._shape.cells_of(filled.hashes)
         if filled.reasons.any():
             dropped = filled.reasons != Reason.OK
             cells[dropped] = 0

@@ -52,7 +52,7 @@ class LinearCounting:
         """Where half an empty cell is expected."""
         return math.log(0.5 / self.cells) / math.log1p(-1.0 / self.cells)
 
-    def place(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
         """Shape (n * throws,): the cells that these items light."""
         return _scaled(hashes, self.cells)
 
@@ -76,7 +76,7 @@ class BloomFilter(LinearCounting):
         """How many cells an item changes at most."""
         return self.hashes
 
-    def place(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
         """Shape (n * throws,): the cells that these items light."""
         thrown = [hashes]
         for _ in range(self.hashes - 1):
@@ -134,7 +134,7 @@ class LiquidLegions:
             low, high = (middle, high) if np.sum(np.exp(middle * log_gamma)) > 0.5 else (low, middle)
         return high
 
-    def place(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
         """Shape (n,): the cells that these items light, by the inverse of the distribution function."""
         uniform = (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53
         at = np.log1p(uniform * math.expm1(-self.decay)) * (-self.cells / self.decay)

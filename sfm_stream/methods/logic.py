@@ -41,10 +41,10 @@ def bit_or(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyBi
         return inputs[0]
     ones: dict[int, NDArray[np.int64]] = {}
     for bits in inputs:
-        threshold = bits.mechanism.empty
+        threshold = bits.mechanism.q_threshold
         ones[threshold] = ones.get(threshold, np.zeros(bits.length, np.int64)) + bits.array()
-    releases = Counter(bits.mechanism.empty for bits in inputs)
-    merged = merged_threshold([bits.mechanism.empty for bits in inputs])
+    releases = Counter(bits.mechanism.q_threshold for bits in inputs)
+    merged = merged_threshold([bits.mechanism.q_threshold for bits in inputs])
     groups = [(threshold, releases[threshold], ones[threshold]) for threshold in sorted(ones)]
     drawn = merged_ones(groups, merged, digits, [bits.digest() for bits in inputs])
     return NoisyBits.of_array(Mechanism.flipping(merged), drawn)
@@ -57,8 +57,9 @@ def bit_and(inputs: Sequence[NoisyBits], digits: Digits | None = None) -> NoisyB
 
 def bit_xor(first: NoisyBits, second: NoisyBits) -> NoisyBits:
     """The xor of two vectors, without coins (paper, lem. xor-msym). Symmetric mechanisms only."""
-    _require([first, second], "xor", lambda mechanism: mechanism.symmetric, "a symmetric mechanism")
-    return _xored([first, second], Mechanism.flipping(_odd([first.mechanism.empty, second.mechanism.empty])))
+    inputs = [first, second]
+    _require(inputs, "xor", lambda mechanism: mechanism.symmetric, "a symmetric mechanism")
+    return _xored(inputs, Mechanism.flipping(_odd([bits.mechanism.q_threshold for bits in inputs])))
 
 
 def bit_not(bits: NoisyBits) -> NoisyBits:
@@ -73,18 +74,18 @@ def or_by_xor(inputs: Sequence[NoisyBits]) -> NoisyBits:
     Only where every p is 1/2, the one case in which a deterministic merge exists (paper, thm.
     unique-deterministic-merge). Raises UsageError, IncompatibleError.
     """
-    _require(inputs, "or by xor", lambda mechanism: mechanism.lit == GRID // 2, "p = 1/2")
-    return _xored(inputs, Mechanism(GRID // 2, _odd([bits.mechanism.empty for bits in inputs])))
+    _require(inputs, "or by xor", lambda mechanism: mechanism.p_threshold == GRID // 2, "p = 1/2")
+    return _xored(inputs, Mechanism(GRID // 2, _odd([bits.mechanism.q_threshold for bits in inputs])))
 
 
 def union(bitmaps: Sequence[NoisyBitmap], digits: Digits | None = None) -> NoisyBitmap:
     """The private bitmap of the union of the sets, for symmetric mechanisms. Raises as bit_or."""
-    return _bitmap(bitmaps, bit_or([bitmap.noisy for bitmap in bitmaps], digits))
+    return _bitmap(bitmaps, bit_or([bitmap.noisy_bits for bitmap in bitmaps], digits))
 
 
 def union_by_xor(bitmaps: Sequence[NoisyBitmap]) -> NoisyBitmap:
     """The same for mechanisms with p = 1/2. Raises as or_by_xor."""
-    return _bitmap(bitmaps, or_by_xor([bitmap.noisy for bitmap in bitmaps]))
+    return _bitmap(bitmaps, or_by_xor([bitmap.noisy_bits for bitmap in bitmaps]))
 
 
 def _bitmap(bitmaps: Sequence[NoisyBitmap], noisy: NoisyBits) -> NoisyBitmap:

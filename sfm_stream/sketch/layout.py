@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-class Layout(Protocol):
+class BitmapLayout(Protocol):
     """Cells in groups of equal probability, and the cells that an item lights. Hashable and immutable.
 
     sizes: shape (groups,), cells of each group, which lie one after another. rho: shape (groups,), the probability
@@ -36,6 +36,6 @@ class Layout(Protocol):
     @property
     def capacity(self) -> float: ...
 
-    def place(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
         """Cells lit by items with these hashes, each below `cells`."""
         ...

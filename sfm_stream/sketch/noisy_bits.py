@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
-from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.layout import BitmapLayout
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.sfm import SfmSketch
 
@@ -52,7 +52,7 @@ class NoisyBits:
 
     def digest(self) -> bytes:
         """SHA-256 of mechanism, length and bits: the identity of this content."""
-        head = f"{self.mechanism.lit} {self.mechanism.empty} {self.length}\n".encode()
+        head = f"{self.mechanism.p_threshold} {self.mechanism.q_threshold} {self.length}\n".encode()
         return hashlib.sha256(head + self.packed).digest()
 
 
@@ -74,13 +74,13 @@ def require_draws_of_their_own(what: str, inputs: Iterable[NoisyBits]) -> None:
 class NoisyBitmap:
     """A private bitmap of a set: which layout its bits have, and the public name of the item hash."""
 
-    layout: Layout
+    layout: BitmapLayout
     hash: str
-    noisy: NoisyBits
+    noisy_bits: NoisyBits
 
     def __post_init__(self) -> None:
-        if self.noisy.length != self.layout.cells:
-            raise UsageError(f"bits: {self.noisy.length} where {self.layout} has {self.layout.cells}")
+        if self.noisy_bits.length != self.layout.cells:
+            raise UsageError(f"bits: {self.noisy_bits.length} where {self.layout} has {self.layout.cells}")
 
     @classmethod
     def of(cls, sketch: SfmSketch) -> NoisyBitmap:
@@ -90,9 +90,9 @@ class NoisyBitmap:
     @property
     def mechanism(self) -> Mechanism:
         """What its bits went through."""
-        return self.noisy.mechanism
+        return self.noisy_bits.mechanism
 
     def ones(self) -> NDArray[np.int64]:
         """Shape (groups,): noisy ones in each group of cells, all that the estimator needs."""
         starts = np.concatenate(([0], np.cumsum(self.layout.sizes)[:-1])).astype(np.int64)
-        return np.add.reduceat(self.noisy.array(), starts, dtype=np.int64)
+        return np.add.reduceat(self.noisy_bits.array(), starts, dtype=np.int64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sfm_stream.errors import IncompatibleError, UsageError
 from sfm_stream.sketch.columns import present
 from sfm_stream.sketch.hashing import XXH64, ItemHash, hash_items
-from sfm_stream.sketch.layout import Layout
+from sfm_stream.sketch.layout import BitmapLayout
 from sfm_stream.sketch.shape import SketchShape
 
 
@@ -26,7 +26,7 @@ class RawBitmap:
     __slots__ = ("_bits", "hash", "layout")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, layout: Layout, item_hash: ItemHash = XXH64) -> None:
+    def __init__(self, layout: BitmapLayout, item_hash: ItemHash = XXH64) -> None:
         self.layout = layout
         self.hash = item_hash
         self._bits: NDArray[np.uint8] = np.zeros(layout.nbytes, np.uint8)
@@ -36,7 +36,7 @@ class RawBitmap:
 
         Raises ItemError, and adds nothing, if one has no canonical encoding or what is given is no column.
         """
-        cells = self.layout.place(hash_items(present(items), self.hash))
+        cells = self.layout.cells_of(hash_items(present(items), self.hash))
         np.bitwise_or.at(self._bits, cells >> np.uint32(3), (np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8)))
         return self
 
@@ -89,13 +89,6 @@ class PcsaSketch(RawBitmap):
     def __init__(self, shape: SketchShape, item_hash: ItemHash = XXH64) -> None:
         super().__init__(shape, item_hash)
         self.shape = shape
-
-    @classmethod
-    def of_cells(cls, shape: SketchShape, cells: NDArray[np.uint32], item_hash: ItemHash = XXH64) -> PcsaSketch:
-        """The sketch in which exactly these cells are lit. cells: shape (n,), each below shape.cells."""
-        lit = np.zeros(shape.cells, np.bool_)
-        lit[cells] = True
-        return cls.of_bits(shape, np.packbits(lit, bitorder="little"), item_hash)
 
     @classmethod
     def of_bits(cls, shape: SketchShape, bits: NDArray[np.uint8], item_hash: ItemHash = XXH64) -> PcsaSketch:

@@ -71,7 +71,7 @@ class SketchShape:
         """The n at which the last level and its twin should hold half an empty cell: no larger n can be told apart."""
         return math.log(4.0 * self.buckets) / float(self.rho[-1])
 
-    def place(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
         """Shape (n,): the one cell each hash lights. Bucket = top bits; level = trailing zeros, at most levels - 1."""
         bucket = hashes >> np.uint64(64 - self.bucket_bits)
         guarded = hashes | np.uint64(1 << (64 - self.bucket_bits))

@@ -37,8 +37,8 @@ from sfm_stream.wire.fields import (
     REAL,
     TEXT,
     UINT,
-    Layout,
-    layout,
+    RecordLayout,
+    layout_of,
     named,
     peek_version,
     pieces,
@@ -70,10 +70,12 @@ _ORIGIN = (("pipeline", TEXT), ("epoch", UINT), ("partition", UINT), ("partition
 _WINDOW = (("start_ms", UINT), ("end_ms", UINT))
 _SHAPE = (("buckets", UINT), ("levels", UINT), ("k", UINT), ("hash", TEXT))
 _FIGURES = (("value", REAL), ("standard_error", REAL), ("low", REAL), ("high", REAL), ("confidence", REAL))
-LAYOUTS: dict[int, Layout] = {
-    1: layout(*_HEAD, ("id", DIGEST), *_ORIGIN, *_WINDOW, ("unit", TEXT), *_SHAPE, ("bits", BITMAP), ("key", KEY)),
-    2: layout(*_HEAD, *_ORIGIN, ("start_ms", UINT), ("through_ms", UINT), ("window_ms", UINT), ("fingerprint", TEXT)),
-    3: layout(
+LAYOUTS: dict[int, RecordLayout] = {
+    1: layout_of(*_HEAD, ("id", DIGEST), *_ORIGIN, *_WINDOW, ("unit", TEXT), *_SHAPE, ("bits", BITMAP), ("key", KEY)),
+    2: layout_of(
+        *_HEAD, *_ORIGIN, ("start_ms", UINT), ("through_ms", UINT), ("window_ms", UINT), ("fingerprint", TEXT)
+    ),
+    3: layout_of(
         *_HEAD,
         *_ORIGIN,
         ("grain", TEXT),

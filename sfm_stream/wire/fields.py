@@ -42,7 +42,7 @@ class Field:
     wire: WireType
 
 
-Layout: TypeAlias = tuple[Field, ...]
+RecordLayout: TypeAlias = tuple[Field, ...]
 
 
 def _uint64(value: int) -> bytes:
@@ -71,7 +71,7 @@ KEY = WireType("array", list, bytes)
 """A nested array whose canonical bytes are at hand already."""
 
 
-def layout(*fields: tuple[str, WireType]) -> Layout:
+def layout_of(*fields: tuple[str, WireType]) -> RecordLayout:
     """A layout from pairs of name and type, in wire order."""
     return tuple(Field(name, wire) for name, wire in fields)
 
@@ -81,7 +81,7 @@ def array_header(count: int) -> bytes:
     return bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2, "big")
 
 
-def pieces(fields: Layout, values: Sequence[object]) -> list[bytes]:
+def pieces(fields: RecordLayout, values: Sequence[object]) -> list[bytes]:
     """The header and then the bytes of each field; joined they are the record. values: already checked."""
     return [
         array_header(len(fields)),
@@ -135,7 +135,7 @@ def peek_version(data: bytes) -> int | None:
     return int.from_bytes(data[at + 1 : at + _UINT64.size], "big")
 
 
-def named(fields: Layout, record: Sequence[object]) -> dict[str, Any]:
+def named(fields: RecordLayout, record: Sequence[object]) -> dict[str, Any]:
     """The values by name, each of the Python type its field has; a key as its canonical bytes.
 
     Raises FormatError naming the field: wrong count, wrong type (a bool is not an integer), an integer below 0.
@@ -152,7 +152,7 @@ def named(fields: Layout, record: Sequence[object]) -> dict[str, Any]:
     return values
 
 
-def require_canonical(fields: Layout, written: Sequence[bytes], data: bytes) -> None:
+def require_canonical(fields: RecordLayout, written: Sequence[bytes], data: bytes) -> None:
     """Raise FormatError naming the first field whose bytes are not the ones that writing it gives.
 
     data: one whole msgpack array, as read_array has found, so that nothing can be left over behind equal fields.

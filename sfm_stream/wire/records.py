@@ -18,7 +18,7 @@ from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
 from sfm_stream.units import HOUR_MS, INT31_MAX, INT64_MAX, LONGEST_DAY_MS, QUARTER_MS, SHORTEST_DAY_MS
-from sfm_stream.wire.fields import KEY, TEXT, UINT, layout, pieces
+from sfm_stream.wire.fields import KEY, TEXT, UINT, layout_of, pieces
 from sfm_stream.wire.keys import decode_key
 
 UNITS = ("removed", "blanked")
@@ -34,7 +34,7 @@ _PIPELINE = re.compile(r"[a-z0-9._-]{1,64}")
 _HASH = re.compile(r"[a-z0-9._:-]{1,64}")
 _FINGERPRINT = re.compile(r"[0-9a-f]{1,64}")
 _ZONE = re.compile(r"(?=.{1,64}\Z)[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
-_IDENTITY = layout(
+_IDENTITY = layout_of(
     ("pipeline", TEXT), ("epoch", UINT), ("partition", UINT), ("start_ms", UINT), ("end_ms", UINT), ("key", KEY)
 )
 

@@ -90,7 +90,7 @@ def expected(schema: EventSchema, batch: MemoryBatch, declared: frozenset[object
     rows = []
     for record, arrival_ms in zip(batch.records, batch.arrival_ms or [-1] * batch.count, strict=True):
         row = meaning(record, rules(schema, declared), arrival_ms)
-        cell = SHAPE.place(hash_items([row.item]))[0] if row.reason == "OK" else 0
+        cell = SHAPE.cells_of(hash_items([row.item]))[0] if row.reason == "OK" else 0
         rows.append(Meaning(row.reason, row.event_ms, row.key, cell))
     return rows
 

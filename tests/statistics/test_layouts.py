@@ -16,7 +16,7 @@ from sfm_stream.estimation.estimate import Status, estimate
 from sfm_stream.methods.layouts import BloomFilter, LinearCounting, LiquidLegions
 from sfm_stream.methods.logic import union, union_by_xor
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
-from sfm_stream.methods.privatize import privatize
+from sfm_stream.methods.randomized_response import privatize
 from sfm_stream.sketch.hashing import hash_items
 from sfm_stream.sketch.raw import PcsaSketch, RawBitmap
 from sfm_stream.sketch.shape import SketchShape
@@ -40,7 +40,7 @@ def raw_of(layout, column):
 def test_cells_are_hit_as_often_as_the_layout_says(layout):
     """Chi-square over all cells of 10^6 throws, cells of fewer than 5 expected hits together; false alarm 0.001."""
     rng = np.random.default_rng(1)
-    cells = layout.place(hash_items(items(rng, 1_000_000 // layout.throws)))
+    cells = layout.cells_of(hash_items(items(rng, 1_000_000 // layout.throws)))
     assert layout.sizes @ layout.rho == pytest.approx(1.0, rel=1e-12)
     expected = np.repeat(layout.rho, layout.sizes.astype(int)) * len(cells)
     seen = np.bincount(cells, minlength=layout.cells)

@@ -16,7 +16,7 @@ from benchmarks.paper.baselines.pagh_stausholm import READINGS, RELATIVE, inters
 from benchmarks.paper.cells import LEVELS, SeededCoins
 from benchmarks.paper.items import addresses_of_csv, distinct_integers, synthetic_addresses
 from sfm_stream.methods.mechanisms import pagh_stausholm, xor
-from sfm_stream.methods.privatize import privatize
+from sfm_stream.methods.randomized_response import privatize
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.shape import SketchShape
 

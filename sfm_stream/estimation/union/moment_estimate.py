@@ -46,4 +46,4 @@ def solve(
 
 def set_square(channel: Channel, releases: int, set_windows: NDArray[np.int64]) -> Array:
     """Shape of set_windows: the mean square of z in a cell that is set in m windows, a0^(k - m) a1^m (eq. 18)."""
-    return np.asarray((1.0 + channel.empty_variance) ** (releases - set_windows) * channel.lit_square**set_windows)
+    return np.asarray((1.0 + channel.empty_variance) ** (releases - set_windows) * channel.set_square**set_windows)

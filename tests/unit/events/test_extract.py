@@ -149,7 +149,7 @@ def columns(
 
 
 def cells(*items: object) -> list[int]:
-    return SHAPE.place(hash_items(items)).tolist()
+    return SHAPE.cells_of(hash_items(items)).tolist()
 
 
 def record(page: object = '"/a"', user: object = '"u"', at: object = AT_MS) -> bytes:
@@ -219,8 +219,8 @@ def test_another_hash() -> None:
     for users in (["a", "b"], [1, 2], ["a", 1]):
         records: list[bytes | None] = [record(user=f'"{u}"' if isinstance(u, str) else u) for u in users]
         seen = extractor(item_hash=other).columns([MemoryBatch(records)])
-        assert seen.cells.tolist() == SHAPE.place(hash_items(users, other)).tolist()
-        assert seen.cells.tolist() != SHAPE.place(hash_items(users, XXH64)).tolist()
+        assert seen.cells.tolist() == SHAPE.cells_of(hash_items(users, other)).tolist()
+        assert seen.cells.tolist() != SHAPE.cells_of(hash_items(users, XXH64)).tolist()
 
 
 def test_keys_of_no_one_and_several_fields() -> None:

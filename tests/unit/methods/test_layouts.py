@@ -13,7 +13,7 @@ from sfm_stream.estimation.estimate import estimate
 from sfm_stream.estimation.occupancy import Occupancy
 from sfm_stream.methods.layouts import BloomFilter, LinearCounting, LiquidLegions
 from sfm_stream.methods.mechanisms import symmetric
-from sfm_stream.methods.privatize import privatize
+from sfm_stream.methods.randomized_response import privatize
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.hashing import keyed_blake2b
 from sfm_stream.sketch.noisy_bits import NoisyBitmap, NoisyBits
@@ -71,9 +71,9 @@ def test_each_cell_of_linear_counting_has_its_share_of_the_hashes(cells):
     at = np.arange(cells, dtype=np.uint64) if cells < 5000 else np.arange(cells - 5000, cells, dtype=np.uint64)
     least = (at * np.uint64(1 << 32) + np.uint64(cells - 1)) // np.uint64(cells)
     layout, low_bits = LinearCounting(cells), np.uint64((1 << 32) - 1)
-    assert (layout.place(least << np.uint64(32)) == at).all()
-    assert (layout.place(((least[1:] - np.uint64(1)) << np.uint64(32)) | low_bits) == at[:-1]).all()
-    assert layout.place(np.array([(1 << 64) - 1], np.uint64)).tolist() == [cells - 1]
+    assert (layout.cells_of(least << np.uint64(32)) == at).all()
+    assert (layout.cells_of(((least[1:] - np.uint64(1)) << np.uint64(32)) | low_bits) == at[:-1]).all()
+    assert layout.cells_of(np.array([(1 << 64) - 1], np.uint64)).tolist() == [cells - 1]
     shares = np.diff(least.astype(np.int64))
     assert np.abs(shares * layout.rho[0] * cells / 2**32 * cells - 1).max() <= 2**-10
 
@@ -90,8 +90,8 @@ def test_each_cell_of_liquid_legions_has_its_share_of_the_hashes(layout):
     for inside in (0.001, 0.5, 0.999):
         uniform = low + inside * (high - low)
         hashes = np.floor(uniform * 2.0**53).astype(np.uint64) << np.uint64(11)
-        assert (layout.place(hashes) == chosen).all()
-    assert layout.place(np.array([0, (1 << 64) - 1], np.uint64)).tolist() == [0, layout.cells - 1]
+        assert (layout.cells_of(hashes) == chosen).all()
+    assert layout.cells_of(np.array([0, (1 << 64) - 1], np.uint64)).tolist() == [0, layout.cells - 1]
 
 
 # How likely they are

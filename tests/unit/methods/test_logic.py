@@ -52,7 +52,7 @@ def outcome_law(operation, mechanisms, monkeypatch):
 
 
 def chance_of_one(mechanism, lit):
-    return (mechanism.lit if lit else mechanism.empty) / GRID
+    return (mechanism.p_threshold if lit else mechanism.q_threshold) / GRID
 
 
 def law_of(result, mechanisms, true_bits):
@@ -119,7 +119,7 @@ def require_law(operation, truth, epsilon, epsilons, monkeypatch):
 def test_coins_are_the_kronecker_form_of_the_paper(operation, oracle, epsilons, monkeypatch):
     mechanisms = [symmetric(e) for e in epsilons]
     law = outcome_law(operation, mechanisms, monkeypatch)
-    exact = getattr(merge_oracle, oracle)([Fraction(m.empty, GRID) for m in mechanisms])
+    exact = getattr(merge_oracle, oracle)([Fraction(m.q_threshold, GRID) for m in mechanisms])
     assert law == pytest.approx([float(value) for value in exact.values()], abs=1e-12)
     # Where no input speaks for the rarer outcome there is no coin at all.
     assert law[0] == 0.0 if operation is bit_or else law[-1] == 1.0
@@ -129,7 +129,7 @@ def no_coins(truth):
     """The operation on the noisy bits themselves, with the mechanism that the randomized one would state."""
 
     def operation(inputs):
-        flip = merging.merged_threshold([bits.mechanism.empty for bits in inputs])
+        flip = merging.merged_threshold([bits.mechanism.q_threshold for bits in inputs])
         return NoisyBits.of_array(Mechanism(GRID - flip, flip), reduce(truth, (bits.array() for bits in inputs)))
 
     return operation
@@ -137,7 +137,7 @@ def no_coins(truth):
 
 def stronger_xor(inputs):
     found = bit_xor(*inputs)
-    flip = min(bits.mechanism.empty for bits in inputs)
+    flip = min(bits.mechanism.q_threshold for bits in inputs)
     return NoisyBits(Mechanism(GRID - flip, flip), found.length, found.packed)
 
 
@@ -185,12 +185,12 @@ def test_a_wrong_claim_of_noise_is_caught(monkeypatch):
 def test_or_by_xor_is_a_merge_where_p_is_a_half(kinds, epsilons, monkeypatch):
     mechanisms = [kind(e) for kind, e in zip(kinds, epsilons, strict=True)]
     result = outcome_law(or_by_xor, mechanisms, monkeypatch)
-    q1, q2 = (m.empty / GRID for m in mechanisms)
+    q1, q2 = (m.q_threshold / GRID for m in mechanisms)
     wanted = q1 * (1 - q2) + q2 * (1 - q1)
     for bits in product([False, True], repeat=2):
         assert law_of(result, mechanisms, bits) == pytest.approx(0.5 if any(bits) else wanted, abs=1e-12)
     merged = or_by_xor([NoisyBits.of_array(m, np.zeros(8, np.bool_)) for m in mechanisms])
-    assert merged.mechanism.lit == GRID // 2
+    assert merged.mechanism.p_threshold == GRID // 2
     assert merged.mechanism.epsilon == pytest.approx(or_epsilon([m.epsilon for m in mechanisms]), rel=1e-9)
 
 
@@ -201,7 +201,7 @@ def test_or_by_xor_of_k_vectors_at_once(kinds, monkeypatch):
     merged = or_by_xor([NoisyBits.of_array(m, np.zeros(8, np.bool_)) for m in mechanisms]).mechanism
     for bits in product([False, True], repeat=len(kinds)):
         assert law_of(result, mechanisms, bits) == pytest.approx(
-            merged.lit / GRID if any(bits) else merged.empty / GRID
+            merged.p_threshold / GRID if any(bits) else merged.q_threshold / GRID
         )
     assert merged.epsilon == pytest.approx(
         reduce(lambda total, m: or_epsilon((total, m.epsilon)), mechanisms, math.inf)
@@ -212,15 +212,16 @@ def test_noise_of_an_xor_is_the_nearest_integer_in_any_order():
     rng = np.random.default_rng(7)
     for count in (2, 3, 5):
         mechanisms = [xor(e) for e in rng.uniform(0.01, 12, count).tolist()]
-        exact = GRID * merge_oracle.odd_probability([Fraction(m.empty, GRID) for m in mechanisms])
+        exact = GRID * merge_oracle.odd_probability([Fraction(m.q_threshold, GRID) for m in mechanisms])
         inputs = [NoisyBits.of_array(m, rng.random(64) < 0.5) for m in mechanisms]
         results = {or_by_xor(order) for order in permutations(inputs)}
         assert len(results) == 1
-        assert abs(results.pop().mechanism.empty - exact) <= Fraction(1, 2)
+        assert abs(results.pop().mechanism.q_threshold - exact) <= Fraction(1, 2)
     first, second = (NoisyBits.of_array(symmetric(e), rng.random(64) < 0.5) for e in (0.3, 5))
     assert bit_xor(first, second) == bit_xor(second, first)
-    exact = GRID * merge_oracle.odd_probability([Fraction(bits.mechanism.empty, GRID) for bits in (first, second)])
-    assert abs(bit_xor(first, second).mechanism.empty - exact) <= Fraction(1, 2)
+    qs = [Fraction(bits.mechanism.q_threshold, GRID) for bits in (first, second)]
+    exact = GRID * merge_oracle.odd_probability(qs)
+    assert abs(bit_xor(first, second).mechanism.q_threshold - exact) <= Fraction(1, 2)
 
 
 def test_not_commutes_with_symmetric_noise_only():
@@ -287,7 +288,7 @@ def test_the_order_of_inputs_does_not_matter():
 def test_the_union_of_bitmaps_is_the_merge_of_sketches(monkeypatch):
     """The same thresholds in every cell; only the coins are other ones."""
     shape, rng, seen = SketchShape(64, 8), np.random.default_rng(6), []
-    sketches = [SfmSketch(shape, symmetric(e).empty, "xxh64", rng.bytes(shape.nbytes)) for e in (1, 2, 2)]
+    sketches = [SfmSketch(shape, symmetric(e).q_threshold, "xxh64", rng.bytes(shape.nbytes)) for e in (1, 2, 2)]
 
     def spy(count, thresholds, digits):
         seen.append(thresholds)
@@ -297,7 +298,8 @@ def test_the_union_of_bitmaps_is_the_merge_of_sketches(monkeypatch):
     merged = merging.merge(sketches)
     joined = union([NoisyBitmap.of(sketch) for sketch in sketches])
     assert np.array_equal(seen[0], seen[1])
-    assert (joined.layout, joined.hash, joined.mechanism.empty) == (merged.shape, merged.hash, merged.flip_threshold)
+    assert (joined.layout, joined.hash) == (merged.shape, merged.hash)
+    assert joined.mechanism.q_threshold == merged.flip_threshold
 
 
 def test_mechanisms_and_bits_are_checked():

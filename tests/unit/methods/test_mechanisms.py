@@ -15,10 +15,10 @@ from reference.exact_exp import exp_bounds
 from support.coin_tapes import assert_draws, explore
 
 from sfm_stream.errors import EpsilonError
-from sfm_stream.methods import privatize as privatizing
+from sfm_stream.methods import randomized_response
 from sfm_stream.methods.layouts import BloomFilter, LinearCounting
 from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
-from sfm_stream.methods.privatize import privatize, respond
+from sfm_stream.methods.randomized_response import privatize, respond
 from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, flip_threshold_of, shared
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.bernoulli import Word, draw
@@ -35,9 +35,14 @@ KINDS = {"sym": symmetric, "xor": xor, "ps": pagh_stausholm}
 TWO_DIGITS, TWO_BITS = Word(4, 2), Word(2, 2)
 
 
+def q_and_p(mechanism):
+    """Thresholds of a one, of an unset and of a set bit."""
+    return mechanism.q_threshold, mechanism.p_threshold
+
+
 def ratio(mechanism):
     """max(p/q, (1-q)/(1-p)), of which e^epsilon is the bound (paper, thm. dp-bit-flip)."""
-    p, q = Fraction(mechanism.lit, GRID), Fraction(mechanism.empty, GRID)
+    p, q = Fraction(mechanism.p_threshold, GRID), Fraction(mechanism.q_threshold, GRID)
     return max(p / q, (1 - q) / (1 - p))
 
 
@@ -61,7 +66,7 @@ def test_no_mechanism_exceeds_its_epsilon(kind, epsilon):
 def test_one_unit_less_noise_would_exceed_it(kind, epsilon):
     found = kind(epsilon)
     _, above = exp_bounds(exact(epsilon))
-    assert ratio(Mechanism(found.lit + (kind is symmetric), found.empty - 1)) > above
+    assert ratio(Mechanism(found.p_threshold + (kind is symmetric), found.q_threshold - 1)) > above
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
@@ -72,8 +77,8 @@ def test_thresholds_are_the_formulas_rounded_up(epsilon):
         wanted = {"sym": GRID / (power + 1), "xor": GRID / (2 * power), "ps": GRID / (2 + exact(epsilon))}
         for name, kind in KINDS.items():
             found = kind(epsilon)
-            assert 0 <= found.empty - wanted[name] < 1
-            assert found.lit == (GRID - found.empty if name == "sym" else GRID // 2)
+            assert 0 <= found.q_threshold - wanted[name] < 1
+            assert found.p_threshold == (GRID - found.q_threshold if name == "sym" else GRID // 2)
 
 
 @pytest.mark.parametrize("digits", [40, 60, 80, 120])
@@ -86,8 +91,8 @@ def test_an_epsilon_made_to_lie_next_to_an_integer_is_not_exceeded(digits):
                 context.prec = 200
                 epsilon = of_grid(k).ln().quantize(Decimal(10) ** -digits, rounding=ROUND_FLOOR)
                 found = kind(epsilon)
-                assert found.empty == k + 1
-                assert Decimal(found.lit) / found.empty <= epsilon.exp()
+                assert found.q_threshold == k + 1
+                assert Decimal(found.p_threshold) / found.q_threshold <= epsilon.exp()
 
 
 @pytest.mark.parametrize("epsilon", [MIN_EPSILON, "0.01", "0.5", "1", "2"])
@@ -109,7 +114,7 @@ def response_law(bits, mechanism, size, cells):
     for output in range(1 << cells):
         chance = Fraction(1)
         for cell in range(cells):
-            one = Fraction(mechanism.lit if bits >> cell & 1 else mechanism.empty, size)
+            one = Fraction(mechanism.p_threshold if bits >> cell & 1 else mechanism.q_threshold, size)
             chance *= one if output >> cell & 1 else 1 - one
         law[output] = chance
     return law
@@ -135,7 +140,7 @@ def test_three_cells_over_all_tapes():
 
 def reused_coin(bits, mechanism, coins, word, cells):
     """The first cell's coin decides for the last cell, too."""
-    rows = [draw(cells, threshold, coins.digits, word) for threshold in (mechanism.empty, mechanism.lit)]
+    rows = [draw(cells, threshold, coins.digits, word) for threshold in q_and_p(mechanism)]
     for row in rows:
         row[-1] = row[0]
     return chosen(bits, *rows)
@@ -143,14 +148,15 @@ def reused_coin(bits, mechanism, coins, word, cells):
 
 def looks_first(bits, mechanism, coins, word, cells):
     """The right law, but a cell gets only the coin that its bit asks for."""
-    thresholds = np.where(np.unpackbits(bits, count=cells, bitorder="little"), mechanism.lit, mechanism.empty)
+    q, p = q_and_p(mechanism)
+    thresholds = np.where(np.unpackbits(bits, count=cells, bitorder="little"), p, q)
     return np.packbits(draw(cells, thresholds.astype(np.uint64), coins.digits, word), bitorder="little")
 
 
 def lit_cells_first(bits, mechanism, coins, word, cells):
     """The right law and the right total, but lit and empty cells ask apart."""
     shown, lit = np.zeros(cells, np.bool_), np.unpackbits(bits, count=cells, bitorder="little").view(np.bool_)
-    for where, threshold in ((lit, mechanism.lit), (~lit, mechanism.empty)):
+    for where, threshold in ((lit, mechanism.p_threshold), (~lit, mechanism.q_threshold)):
         shown[where] = draw(int(where.sum()), threshold, coins.digits, word)
     return np.packbits(shown, bitorder="little")
 
@@ -161,18 +167,21 @@ def swapped(bits, mechanism, coins, word, cells):
 
 def at_most(bits, mechanism, coins, word, cells):
     """<= for <."""
-    return chosen(bits, *(coins.digits(cells) <= threshold for threshold in (mechanism.empty, mechanism.lit)))
+    return chosen(bits, *(coins.digits(cells) <= threshold for threshold in q_and_p(mechanism)))
 
 
 def first_digit(bits, mechanism, coins, word, cells):
     """Decides on the first digit alone."""
     shift = word.bits - word.digit_bits
-    return chosen(bits, *(coins.digits(cells) < threshold >> shift for threshold in (mechanism.empty, mechanism.lit)))
+    return chosen(
+        bits,
+        *(coins.digits(cells) < threshold >> shift for threshold in q_and_p(mechanism)),
+    )
 
 
 def or_of_both(bits, mechanism, coins, word, cells):
     """A lit cell shows a one if either of its coins does."""
-    rows = [draw(cells, threshold, coins.digits, word) for threshold in (mechanism.empty, mechanism.lit)]
+    rows = [draw(cells, threshold, coins.digits, word) for threshold in q_and_p(mechanism)]
     return chosen(bits, rows[0], rows[0] | rows[1])
 
 
@@ -205,12 +214,13 @@ def test_privatize_draws_with_the_thresholds_that_it_states(kind, monkeypatch):
     raw = RawBitmap(LinearCounting(201)).add(range(50))
     lit = np.unpackbits(raw.bits, count=201, bitorder="little").view(np.bool_)
     mechanism = kind(1)
-    for shown in (0, mechanism.empty - 1, mechanism.empty, mechanism.lit - 1, mechanism.lit, GRID - 1):
+    q, p = q_and_p(mechanism)
+    for shown in (0, q - 1, q, p - 1, p, GRID - 1):
         coin = partial(lambda shown, count, threshold, *_: np.full(count, shown < threshold), shown)
-        monkeypatch.setattr(privatizing, "draw", coin)
+        monkeypatch.setattr(randomized_response, "draw", coin)
         found = privatize(raw, 1, kind)
         assert found.mechanism == mechanism
-        assert (found.noisy.array() == np.where(lit, shown < mechanism.lit, shown < mechanism.empty)).all()
+        assert (found.noisy_bits.array() == np.where(lit, shown < p, shown < q)).all()
 
 
 def test_of_a_sketch_it_is_the_flip():
@@ -246,7 +256,7 @@ def test_an_item_of_several_cells_stays_within_the_whole_budget(kind, epsilon, m
     mechanism = privatize(raw, epsilon, kind).mechanism
     worst = whole_bitmap_ratio(mechanism, 3, 3)
     assert worst == ratio(mechanism) ** 3 <= below
-    monkeypatch.setattr(privatizing, "shared", lambda epsilon, parts: Decimal(epsilon))  # the planted fault
+    monkeypatch.setattr(randomized_response, "shared", lambda epsilon, parts: Decimal(epsilon))  # the planted fault
     greedy = privatize(raw, epsilon, symmetric).mechanism
     assert whole_bitmap_ratio(greedy, 3, 3) > above
 
@@ -275,4 +285,4 @@ def test_a_share_below_the_smallest_epsilon_is_refused():
     raw = RawBitmap(BloomFilter(64, 3)).add(["someone"])
     with pytest.raises(EpsilonError):
         privatize(raw, 2 * MIN_EPSILON)
-    assert privatize(raw, 4 * MIN_EPSILON).mechanism.empty == flip_threshold_of(shared(4 * MIN_EPSILON, 3))
+    assert privatize(raw, 4 * MIN_EPSILON).mechanism.q_threshold == flip_threshold_of(shared(4 * MIN_EPSILON, 3))

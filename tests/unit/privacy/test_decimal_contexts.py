@@ -104,7 +104,7 @@ RESULTS: dict[str, Callable[[], object]] = {
     "flip_threshold_of": lambda: [flip_threshold_of(value) for value in (1, 0.1, LONG, 16, MIN_EPSILON)],
     "epsilon_of": lambda: [epsilon_of(k) for k in (1, 12345678901234567, (1 << 63) - 1)],
     "shared": lambda: shared(LONG, 7).as_tuple(),
-    "mechanisms": lambda: [(kind(e).empty, kind(e).lit) for kind in (xor, pagh_stausholm) for e in (LONG, 3)],
+    "mechanisms": lambda: [family(e) for family in (xor, pagh_stausholm) for e in (LONG, 3)],
     "selection": lambda: selection_table(LONG, Decimal("1.234567890123456789012345678901234567890e-3")).tolist(),
     "parse": lambda: [
         refusal(lambda v=value, p=parse: p(v).as_tuple())

@@ -117,7 +117,7 @@ def test_copies_are_told_where_chance_is_below_2_to_the_minus_64(kind, epsilon):
     """The chance in rationals, for the set of bits under which two draws agree most often."""
     mechanism = kind(epsilon)
     assert isinstance(mechanism, Mechanism)
-    shares = [Fraction(k, GRID) for k in (mechanism.lit, mechanism.empty)]
+    shares = [Fraction(k, GRID) for k in (mechanism.p_threshold, mechanism.q_threshold)]
     agree = max(share**2 + (1 - share) ** 2 for share in shares)
     least = next(n for n in range(1, 10**6) if float(agree) ** n <= 2.0**-64)
     assert not mechanism.tells_copies(least - 1)

@@ -50,7 +50,7 @@ def test_golden_hash_and_cell(golden):
     hashes = hash_items([golden["item"]])
     assert hashes.dtype == np.uint64
     assert hashes.tolist() == [int(golden["hash"], 16)]
-    assert SketchShape(4096, 24).place(hashes).tolist() == [golden["level"] * 4096 + golden["bucket"]]
+    assert SketchShape(4096, 24).cells_of(hashes).tolist() == [golden["level"] * 4096 + golden["bucket"]]
 
 
 def test_golden_hash_of_an_integer_array():
@@ -276,7 +276,7 @@ def test_key_lengths_are_bounded(length):
 @PLAIN
 @given(st.lists(st.integers(0, 2**64 - 1)), SHAPES)
 def test_cells_equal_the_naive_ones(hashes, shape):
-    cells = shape.place(np.array(hashes, np.uint64))
+    cells = shape.cells_of(np.array(hashes, np.uint64))
     assert cells.dtype == np.uint32
     assert cells.tolist() == [cell_of(h, shape.bucket_bits, shape.levels) for h in hashes]
 
@@ -285,7 +285,7 @@ def test_cells_equal_the_naive_ones(hashes, shape):
 def test_cells_at_the_edges(shape):
     n = shape.bucket_bits
     edges = [0, 2**64 - 1, 1 << (64 - n), (1 << (64 - n)) - 1, 1 << (63 - n), *(1 << bit for bit in range(64))]
-    cells = shape.place(np.array(edges, np.uint64))
+    cells = shape.cells_of(np.array(edges, np.uint64))
     assert cells.tolist() == [cell_of(h, n, shape.levels) for h in edges]
     assert int(cells.max()) < shape.cells
 
@@ -310,7 +310,7 @@ def test_one_more_item_lights_at_most_one_more_cell(items, extra, shape):
 def test_level_probabilities_follow_the_hash():
     """Exact over all 2^12 low endings of a hash: level l holds 2^-(l+1) of them, the last level the rest."""
     shape = SketchShape(16, 6)
-    levels = shape.place(np.arange(4096, dtype=np.uint64) | np.uint64(1 << 59)) // 16
+    levels = shape.cells_of(np.arange(4096, dtype=np.uint64) | np.uint64(1 << 59)) // 16
     assert np.bincount(levels).tolist() == [2048, 1024, 512, 256, 128, 128]
     assert (np.bincount(levels) / 4096 == shape.rho * 16).all()
 

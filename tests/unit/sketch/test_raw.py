@@ -32,7 +32,7 @@ def test_a_new_sketch_is_empty():
 
 
 def test_adding_lights_the_cell_of_the_item():
-    (cell,) = SHAPE.place(hash_items(["a"])).tolist()
+    (cell,) = SHAPE.cells_of(hash_items(["a"])).tolist()
     assert np.flatnonzero(np.unpackbits(raw("a").bits, bitorder="little")).tolist() == [cell]
 
 
@@ -63,9 +63,7 @@ def test_or_is_the_union():
     assert content(left) == content(raw(1, 2, 3, 4))
 
 
-def test_of_cells_and_of_bits_build_the_same_sketch():
-    cells = SHAPE.place(hash_items([1, 2, 3]))
-    assert content(PcsaSketch.of_cells(SHAPE, cells)) == content(raw(1, 2, 3))
+def test_of_bits_builds_the_same_sketch():
     source = raw(1, 2, 3).bits.copy()
     built = PcsaSketch.of_bits(SHAPE, source)
     source[:] = 0
@@ -76,11 +74,6 @@ def test_of_cells_and_of_bits_build_the_same_sketch():
 def test_of_bits_refuses_another_length(size):
     with pytest.raises(UsageError, match="bits"):
         PcsaSketch.of_bits(SHAPE, np.ones(size, np.uint8))
-
-
-def test_of_cells_refuses_a_cell_outside():
-    with pytest.raises(IndexError):
-        PcsaSketch.of_cells(SHAPE, np.array([SHAPE.cells], np.uint32))
 
 
 def test_incompatible_sketches_are_named():
