@@ -29,6 +29,8 @@ from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
+__all__ = ["cardinality", "decode", "encode", "presto_cardinality", "probability", "read_raw"]
+
 _HEAD = struct.Struct("<biidi")
 _TAG = 7
 _MANTISSA_BITS = 53
