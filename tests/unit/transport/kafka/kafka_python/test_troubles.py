@@ -106,9 +106,7 @@ def test_what_breaks_inside_the_client_is_told_by_its_place_and_waited_for(kind)
     with pytest.raises(BrokerAway) as raised, Connection(("there:1",)).speaking():
         from_the_client(kind)
     assert "somebody" not in str(raised.value)
-    assert f"test_troubles.py:{from_the_client.__code__.co_firstlineno + 4} ({kind.__name__})" in str(
-        raised.value
-    )
+    assert f"test_troubles.py:{from_the_client.__code__.co_firstlineno + 4} ({kind.__name__})" in str(raised.value)
     with pytest.raises(kind):
         speak(kind("here"))
 
