@@ -9,7 +9,7 @@ COPY = org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint coverage requirements presto presto-golden
+.PHONY: help demo test lint coverage docs requirements presto presto-golden
 .DEFAULT_GOAL = help
 
 help:  ## this list
@@ -26,8 +26,12 @@ lint: $(VENV)/.test  ## style, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-coverage: $(VENV)/.test  ## which lines of the package the tests that need no Kafka run
-	$(BIN)/python -m pytest -n 3 --dist worksteal -q -m "not kafka" --cov --cov-report=term:skip-covered
+coverage: $(VENV)/.test  ## which lines of the package the tests below tests/unit run
+	$(BIN)/python -m pytest -n 3 --dist worksteal -q --cov --cov-report=term:skip-covered tests/unit
+
+docs: $(VENV)/.test  ## write docs/api.md and docs/licences.md anew
+	$(BIN)/python -m docs.make_api
+	$(BIN)/python -m docs.make_licences
 
 requirements: $(VENV)/bin/python  ## pin the newest versions that fit pyproject.toml, with hashes
 	$(PIP) install uv

@@ -55,7 +55,7 @@ def test_the_error_tree_in_the_docstring_is_the_real_one():
 
 
 def test_each_decision_has_a_number_of_its_own():
-    pages = sorted((DOCS / "decisions").glob("*.md"))
+    pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
     numbers = [int(page.name[:4]) for page in pages]
     assert numbers == list(range(1, len(pages) + 1))
     assert [page.read_text("utf-8").split(".")[0] for page in pages] == [f"# {number}" for number in numbers]

@@ -1,0 +1,53 @@
+"""docs/api.md and docs/licences.md are what `make docs` writes now."""
+
+from __future__ import annotations
+
+from importlib.metadata import files
+
+import pytest
+
+import sfm_stream
+from docs import make_api, make_licences
+
+
+@pytest.mark.parametrize("made", [make_api, make_licences], ids=lambda made: made.__name__)
+def test_the_page_is_up_to_date(made):
+    assert made.PAGE.read_text("utf-8") == made.page(), f"{made.PAGE.name} is older than what it describes: make docs"
+
+
+def test_every_public_name_has_an_entry_that_says_something():
+    page = make_api.PAGE.read_text("utf-8")
+    for name in sfm_stream.__all__:
+        thing = getattr(sfm_stream, name)
+        text = "\n\n".join(make_api.entry(name, thing))
+        assert text in page, name
+        assert len(text.splitlines()) > 1, f"{name} has no docstring"
+
+
+def test_the_reference_holds_whatever_machine_it_is_written_on():
+    assert " at 0x" not in make_api.page(), "an address in memory"
+
+
+@pytest.mark.parametrize("package", make_licences.pinned("run.txt"))
+def test_the_notices_of_what_is_in_the_image_are_in_the_image(package):
+    """As docs/licences.md says; the package's own files hold them."""
+    notices = [
+        file for file in files(package) or [] if {"LICENSE", "COPYING", "LICENCE"} & {file.stem.upper(), file.name}
+    ]
+    assert notices
+
+
+def test_a_package_that_names_no_licence_is_an_error(monkeypatch):
+    monkeypatch.setattr(
+        make_licences, "metadata", lambda package: type("Said", (dict,), {"get_all": lambda *_: None})()
+    )
+    with pytest.raises(ValueError, match="names no licence"):
+        make_licences.licence_of("click")
+
+
+def test_each_licence_that_asks_for_more_than_notices_is_explained():
+    run, rest = make_licences.page().split("## For tests only")
+    strong = [line.split("|")[1].strip() for line in run.splitlines() if line.startswith("|") and "GPL" in line]
+    assert strong == ["crc32c"]
+    assert "**crc32c** is under the GNU Lesser General Public License" in run
+    assert "GPL" not in rest
