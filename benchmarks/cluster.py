@@ -28,12 +28,12 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.composition.kafka import Service, connection, open_ingest, open_outbox, open_rollup
+from sfm_stream.composition.kafka import Service, cluster_of, open_ingest, open_outbox, open_rollup
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport
 from sfm_stream.workers.ingest import IngestWorker
 
@@ -136,7 +136,7 @@ def read_to_end(bench: Bench, service: Service, events: int) -> float:
 
 def ingest(bench: Bench, events: int) -> None:
     """Everything, then by steps: what the poll costs alone, then decoding, extraction, windows, and the rest."""
-    log = TopicLog(connection(bench.config))
+    log = TopicLog(cluster_of(bench.config))
     before = time.process_time()
     end = log.ends(f"{bench.id}-in", [0], stable=True)[0]
     for _ in log.batches(f"{bench.id}-in", 0, 0, end):
@@ -206,7 +206,7 @@ def release_all(service: Service) -> None:
 
 def copy(bench: Bench) -> None:
     """Outbox to sketch topic, then sketch topic to roll-ups."""
-    log = TopicLog(connection(bench.config))
+    log = TopicLog(cluster_of(bench.config))
     releases = sum(1 for record in log.read(f"{bench.id}.outbox") if record.key)
     service = open_outbox(bench.config)
     used = turn(service, lambda: service.worker.published >= releases)  # type: ignore[union-attr]

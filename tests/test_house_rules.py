@@ -60,6 +60,9 @@ NETWORK = {
     "transport/kafka/transport.py": "the name of this host, in the id of its transactions",
 }
 """A broker's sockets are its client's, which transport/kafka/kafka_python/client.py makes."""
+KAFKA_CLIENT = "transport/kafka/kafka_python/"
+"""Below it the client library is imported, and nowhere else; its private names, in hooks/ below that."""
+KAFKA_CLIENT_OPENED = {"composition/kafka.py": "makes the cluster that all others are given"}
 FILES = {
     "transport/files/bytestream.py": "the input, read in place",
     "transport/files/sqlite_log.py": "the output file, created with the right mode",
@@ -243,6 +246,27 @@ def asserts_only_narrow_types(path: str, source: str) -> list[str]:
     return found
 
 
+def only_one_folder_knows_the_kafka_client(path: str, source: str) -> list[str]:
+    """All others speak to the protocols of transport/kafka/cluster.py."""
+    if path.startswith(KAFKA_CLIENT):
+        return []
+    modules = "kafka" if path in KAFKA_CLIENT_OPENED else r"kafka|sfm_stream\.transport\.kafka\.kafka_python"
+    return uses(path, source, modules)
+
+
+def hooks_into_the_kafka_client_are_in_one_folder(path: str, source: str) -> list[str]:
+    """Private names of other objects than self are reached for in hooks/ only."""
+    if not path.startswith("transport/kafka/") or path.startswith(f"{KAFKA_CLIENT}hooks/"):
+        return []
+    return [
+        f"{path}:{node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(tree(source))
+        if isinstance(node, ast.Attribute)
+        and re.match(r"_[a-z]", node.attr)
+        and ast.unparse(node.value) not in ("self", "cls", "super()")
+    ]
+
+
 def nothing_is_printed(path: str, source: str) -> list[str]:
     return [
         f"{path}:{node.lineno}: {ast.unparse(node.func)}()"
@@ -367,6 +391,25 @@ CAUGHT: dict[Rule, list[tuple[str, str]]] = {
         ("privacy/flip.py", "assert x is not None, 'no x'"),
         ("privacy/flip.py", "assert x"),
     ],
+    only_one_folder_knows_the_kafka_client: [
+        ("transport/kafka/transport.py", "from kafka import KafkaConsumer"),
+        ("transport/kafka/topic_log.py", "def f():\n    import kafka.errors as errors"),
+        ("composition/kafka.py", "from kafka.structs import TopicPartition"),
+        (
+            "composition/kafka_topics.py",
+            "from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster",
+        ),
+        ("transport/kafka/ledger.py", "from .kafka_python import admin"),
+        ("observe/metrics.py", "x = __import__('kafka')"),
+    ],
+    hooks_into_the_kafka_client_are_in_one_folder: [
+        ("transport/kafka/kafka_python/readers.py", "x = consumer._coordinator"),
+        (
+            "transport/kafka/kafka_python/readers.py",
+            "def f(self):\n    return self._consumer._coordinator.generation()",
+        ),
+        ("transport/kafka/transport.py", "x = members[0]._cluster.topic_id('t')"),
+    ],
     nothing_is_printed: [
         ("cli/run.py", "print('x')"),
         ("pipeline/counting/counter.py", "def f():\n    print()"),
@@ -419,6 +462,23 @@ ALLOWED: list[tuple[Rule, str, str]] = [
     ),
     (asserts_only_narrow_types, "cli/run.py", "assert self.x is not None\nassert isinstance(self.x, Whole)"),
     (only_the_command_line_knows_its_libraries, "cli/screen.py", "import click\nfrom rich.table import Table"),
+    (only_one_folder_knows_the_kafka_client, "transport/kafka/kafka_python/admin.py", "import kafka.errors"),
+    (only_one_folder_knows_the_kafka_client, "transport/kafka/topics.py", "from sfm_stream.composition import kafka"),
+    (
+        only_one_folder_knows_the_kafka_client,
+        "composition/kafka.py",
+        "from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster",
+    ),
+    (
+        hooks_into_the_kafka_client_are_in_one_folder,
+        "transport/kafka/kafka_python/hooks/producers.py",
+        "x = producer._sender",
+    ),
+    (
+        hooks_into_the_kafka_client_are_in_one_folder,
+        "transport/kafka/transport.py",
+        "def f(self):\n    self._reader.seek(0, 1)",
+    ),
     (nothing_is_printed, "cli/run.py", "console().print('x')"),
     (functions_are_short, "sketch/sfm.py", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1)),
     (names_say_something, "sketch/tally.py", "class Futile: ..."),
@@ -474,6 +534,7 @@ def test_every_exception_is_still_needed():
         (NUMPY_RANDOM, "NUMPY_RANDOM", no_generator_of_numpy),
         (DATABASE, "DATABASE", input_and_output_have_their_place),
         (FILES, "FILES", input_and_output_have_their_place),
+        (KAFKA_CLIENT_OPENED, "KAFKA_CLIENT_OPENED", only_one_folder_knows_the_kafka_client),
     ]
     for listed, name, rule in checks:
         for path in list(listed):

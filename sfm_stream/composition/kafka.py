@@ -16,21 +16,19 @@ from sfm_stream.config.config import Config
 from sfm_stream.errors import ConfigError
 from sfm_stream.events.placement import PARTITIONERS, Placement
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
-from sfm_stream.transport.kafka.kafka_python.topics import (
-    create_plain,
-    facts,
-)
-from sfm_stream.transport.kafka.route import Route, is_foreign
+from sfm_stream.transport.kafka.cluster import Cluster
+from sfm_stream.transport.kafka.cluster_values import LogBatch
+from sfm_stream.transport.kafka.endpoints import Endpoints, is_of_other_clock
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
 from sfm_stream.transport.kafka.topic_changes import (
     TIMESTAMP_TYPES,
     changes,
-    kept_copy,
-    kept_letters,
+    copy_at_start,
+    dead_letters_at_start,
 )
+from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
+from sfm_stream.transport.kafka.topics import create_plain, facts
 from sfm_stream.transport.kafka.transport import KafkaTransport
 from sfm_stream.types import RecordBatch
 from sfm_stream.units import DEAD_LETTERS, ROLLUPS, SKETCHES
@@ -43,13 +41,13 @@ from sfm_stream.workers.rollup import RollupWorker
 
 _log = logging.getLogger(__name__)
 _EXPIRE_EVERY_S = 10.0
-_KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
+_COPIED_SETTINGS = ("retention.ms", "retention.bytes", "max.message.bytes")
 """What a copied topic takes over from its source: else old or large records would be deleted or refused."""
 
 
 @dataclass(slots=True)
 class Service:
-    """A worker with its transport, as `serve` runs it. link: gives a meaning to whatever the client raises in it."""
+    """A worker with its transport, as `serve` runs it."""
 
     name: str
     worker: IngestWorker | OutboxWorker | RollupWorker | RepartitionWorker
@@ -57,7 +55,6 @@ class Service:
     log: TopicLog
     observed: ObservedTransport
     watch: TopicWatch
-    link: Connection
 
     @property
     def joined(self) -> bool:
@@ -69,25 +66,23 @@ class Service:
         self.watch.tick()
 
     def tick(self, stopping: Callable[[], bool]) -> None:
-        with self.watch.explaining(), self.link.speaking():
+        with self.watch.explaining():
             self._turn(stopping)
 
     def _turn(self, stopping: Callable[[], bool]) -> None:
         self.worker.tick(stopping)
 
     def checkpoint(self) -> None:
-        with self.watch.explaining(), self.link.speaking():
+        with self.watch.explaining():
             self.worker.checkpoint()
 
     def restart(self) -> None:
         """After a BrokerAway: nothing that was in hand is kept."""
-        with self.link.speaking():
-            self.transport.restart()
+        self.transport.restart()
 
     def close(self) -> None:
-        with self.link.speaking():
-            self.transport.close()
-            self.log.close()
+        self.transport.close()
+        self.log.close()
 
 
 @dataclass(slots=True)
@@ -104,16 +99,16 @@ class RollupService(Service):
             self.expire_at = monotonic_s() + _EXPIRE_EVERY_S
 
 
-def connection(config: Config) -> Connection:
+def cluster_of(config: Config) -> Cluster:
     kafka = config.kafka
-    return Connection(tuple(kafka.bootstrap), config.security, kafka.session_timeout, kafka.transaction_timeout)
+    return KafkaPythonCluster(tuple(kafka.bootstrap), config.security, kafka.session_timeout, kafka.transaction_timeout)
 
 
 @contextmanager
 def topic_log(config: Config) -> Iterator[TopicLog]:
     """A reader of the pipeline's topics, open for this block."""
     names = names_of(config)
-    log = TopicLog(connection(config), {SKETCHES: names.sketches, ROLLUPS: names.rollups})
+    log = TopicLog(cluster_of(config), {SKETCHES: names.sketches, ROLLUPS: names.rollups})
     try:
         yield log
     finally:
@@ -133,14 +128,14 @@ def _last_batches(config: Config, log: TopicLog, count: int, records: int) -> It
     share = -(-records // max(1, count))
     for partition in partitions:
         start = max(starts[partition], ends[partition] - share)
-        yield from _judged(config, log.batches(topic, partition, start, ends[partition]))
+        yield from _warned(config, log.batches(topic, partition, start, ends[partition]))
 
 
-def _judged(config: Config, batches: Iterable[KafkaBatch]) -> Iterator[KafkaBatch]:
+def _warned(config: Config, batches: Iterable[LogBatch]) -> Iterator[LogBatch]:
     """These batches of one partition; a warning at their end, where a worker would refuse some."""
     refused = 0
     for batch in batches:
-        refused += is_foreign(batch, config.kafka.timestamps)
+        refused += is_of_other_clock(batch, config.kafka.timestamps)
         yield batch
     if refused:
         _log.warning(
@@ -161,21 +156,21 @@ def _placement(config: Config, partitions: Callable[[], int]) -> Callable[[int],
 
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
     """The ingest worker. begin: this may be the first start of the epoch. Raises as `prepare` and `first_start`."""
-    names, link = names_of(config), connection(config)
-    kept = prepare(config, link, create=begin)
-    source = f"{names.source}/{kept[names.source].facts.topic_id}"
-    log = TopicLog(link)
+    names, cluster = names_of(config), cluster_of(config)
+    at_start = prepare(config, cluster, create=begin)
+    source = f"{names.source}/{at_start[names.source].facts.topic_id}"
+    log = TopicLog(cluster)
     if begin:
-        first_start(config, link, log, source)
+        first_start(config, cluster, log, source)
     group, worker = names.ingest_group(names.epoch), names.ingest_worker(names.epoch)
     topics = {SKETCHES: names.outbox}
     if config.kafka.dead_letters:
         topics[DEAD_LETTERS] = names.dead_letters
-        create_plain(link, names.dead_letters, log.partitions(names.source), config.kafka.replication, {})
-        kept[names.dead_letters] = kept_letters(facts(link, [names.dead_letters])[names.dead_letters])
+        create_plain(cluster, names.dead_letters, log.partitions(names.source), config.kafka.replication, {})
+        at_start[names.dead_letters] = dead_letters_at_start(facts(cluster, [names.dead_letters])[names.dead_letters])
     timestamps = config.kafka.timestamps
-    route = Route(names.source, group, worker, names.ledger, topics, kept[names.source], timestamps)
-    transport = KafkaTransport(link, route, log)
+    endpoints = Endpoints(names.source, group, worker, names.ledger, topics, at_start[names.source], timestamps)
+    transport = KafkaTransport(cluster, endpoints, log)
     observed = ObservedTransport(transport, "ingest")
     ingest = IngestWorker(
         config,
@@ -187,23 +182,23 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         placement=_placement(config, lambda: transport.partitions),
         dead_letters=config.kafka.dead_letters,
     )
-    return Service("ingest", ingest, transport, log, observed, watched(config, link, kept), link)
+    return Service("ingest", ingest, transport, log, observed, watched(config, cluster, at_start))
 
 
 def open_outbox(config: Config) -> Service:
     """The publisher: outbox to sketch topic."""
-    names, link = names_of(config), connection(config)
-    kept = prepare(config, link, create=False)
-    log = TopicLog(link)
+    names, cluster = names_of(config), cluster_of(config)
+    at_start = prepare(config, cluster, create=False)
+    log = TopicLog(cluster)
     topics = {SKETCHES: names.sketches}
-    route = Route(names.outbox, names.publish_group, "publish", names.ledger, topics, kept[names.outbox])
-    transport = KafkaTransport(link, route, log)
+    endpoints = Endpoints(names.outbox, names.publish_group, "publish", names.ledger, topics, at_start[names.outbox])
+    transport = KafkaTransport(cluster, endpoints, log)
     slot_ms, window = config.kafka.release_slot, config.window
     hold_ms = window.grace_ms + window.clock_margin + slot_ms if slot_ms else None
     limit = config.limits.max_transaction_bytes
     observed = ObservedTransport(transport, "publish")
     worker = OutboxWorker(names.pipeline, observed, limit, hold_ms)
-    return Service("publish", worker, transport, log, observed, watched(config, link, kept), link)
+    return Service("publish", worker, transport, log, observed, watched(config, cluster, at_start))
 
 
 def open_repartition(config: Config, source: str, partitions: int) -> Service:
@@ -211,39 +206,39 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
 
     partitions: of the new topic. Raises ConfigError where either topic is not as it should be.
     """
-    kafka, link, own = config.kafka, connection(config), f"{config.pipeline.id}.repartition"
-    found = facts(link, [source])
-    if source not in found:
+    kafka, cluster, own = config.kafka, cluster_of(config), f"{config.pipeline.id}.repartition"
+    existing = facts(cluster, [source])
+    if source not in existing:
         raise ConfigError(f"--from: there is no topic {source}")
     if source == kafka.topic:
         raise ConfigError("--from: the same topic as kafka.topic, which the copy goes to")
-    taken = {name: found[source].configs[name] for name in _KEPT if name in found[source].configs}
+    taken = {name: existing[source].configs[name] for name in _COPIED_SETTINGS if name in existing[source].configs}
     kind = {"message.timestamp.type": TIMESTAMP_TYPES[kafka.timestamps]}
-    create_plain(link, kafka.topic, partitions, kafka.replication, taken | kind)
-    create_plain(link, own, found[source].partitions, kafka.replication, {"cleanup.policy": "compact"})
-    kept = kept_copy(*(facts(link, [name])[name] for name in (source, kafka.topic, own)))
-    log = TopicLog(link)
-    route = Route(source, own, "repartition", own, {TARGET: kafka.topic}, kept[source])
-    transport = KafkaTransport(link, route, log)
+    create_plain(cluster, kafka.topic, partitions, kafka.replication, taken | kind)
+    create_plain(cluster, own, existing[source].partitions, kafka.replication, {"cleanup.policy": "compact"})
+    at_start = copy_at_start(*(facts(cluster, [name])[name] for name in (source, kafka.topic, own)))
+    log = TopicLog(cluster)
+    endpoints = Endpoints(source, own, "repartition", own, {TARGET: kafka.topic}, at_start[source])
+    transport = KafkaTransport(cluster, endpoints, log)
     observed = ObservedTransport(transport, "repartition")
-    worker = RepartitionWorker(config, observed, kept[kafka.topic].facts.partitions)
-    watch = TopicWatch(lambda: changes(kept.values(), facts(link, kept)))
-    return Service("repartition", worker, transport, log, observed, watch, link)
+    worker = RepartitionWorker(config, observed, at_start[kafka.topic].facts.partitions)
+    watch = TopicWatch(lambda: changes(at_start.values(), facts(cluster, at_start)))
+    return Service("repartition", worker, transport, log, observed, watch)
 
 
 def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None = None) -> Service:
     """The roll-up worker: sketch topic to roll-up topic. observer: called with each record once it is published."""
-    names, link = names_of(config), connection(config)
-    kept = prepare(config, link, create=False)
-    log = TopicLog(link, {ROLLUPS: names.rollups})
+    names, cluster = names_of(config), cluster_of(config)
+    at_start = prepare(config, cluster, create=False)
+    log = TopicLog(cluster, {ROLLUPS: names.rollups})
     topics = {ROLLUPS: names.rollups}
-    route = Route(names.sketches, names.rollup_group, "rollup", names.ledger, topics, kept[names.sketches])
-    transport = KafkaTransport(link, route, log)
+    endpoints = Endpoints(names.sketches, names.rollup_group, "rollup", names.ledger, topics, at_start[names.sketches])
+    transport = KafkaTransport(cluster, endpoints, log)
     limit = config.limits.max_transaction_bytes
     observed = ObservedTransport(transport, "rollup")
     worker = RollupWorker(names.pipeline, config.calendar, observed, log, limit, observer)
-    watch = watched(config, link, kept)
-    return RollupService("rollup", worker, transport, log, observed, watch, link, config.rollup.deadline)
+    watch = watched(config, cluster, at_start)
+    return RollupService("rollup", worker, transport, log, observed, watch, config.rollup.deadline)
 
 
-__all__ = ["Names", "Service", "connection", "open_ingest", "open_outbox", "open_rollup", "topic_log"]
+__all__ = ["Names", "Service", "cluster_of", "open_ingest", "open_outbox", "open_rollup", "topic_log"]

@@ -9,9 +9,9 @@ from sfm_stream.clock import now_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.readable import instant
-from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
-from sfm_stream.transport.kafka.route import is_foreign
+from sfm_stream.transport.kafka.cluster_values import LogBatch
+from sfm_stream.transport.kafka.endpoints import is_of_other_clock
+from sfm_stream.transport.kafka.topic_log import TopicLog
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +28,12 @@ def first_offsets(
     """
     first_ms = start_ms - config.window.max_future_skew
     begins = log.starts(topic, partitions)
-    found = log.starts(topic, partitions, since_ms=max(first_ms, 1))
-    offsets = {partition: max(begins[partition], found[partition]) for partition in partitions}
+    since = log.starts(topic, partitions, since_ms=max(first_ms, 1))
+    offsets = {partition: max(begins[partition], since[partition]) for partition in partitions}
     behind = {
         partition: offset
         for partition, at in offsets.items()
-        if (offset := _behind_foreign(config.kafka.timestamps, log, topic, partition, at, start_ms, follows))
+        if (offset := _behind_other_clock(config.kafka.timestamps, log, topic, partition, at, start_ms, follows))
         is not None
     }
     # Of a partition that is read from behind such batches all before them was written before window.start.
@@ -50,7 +50,7 @@ def first_offsets(
     return offsets | behind
 
 
-def _behind_foreign(
+def _behind_other_clock(
     timestamps: str, log: TopicLog, topic: str, partition: int, start: int, start_ms: int, follows: bool
 ) -> int | None:
     """The offset behind the last batch of another clock from `start` on; None without any, or if the first is none.
@@ -58,10 +58,10 @@ def _behind_foreign(
     follows: look further than the first in any case. Raises StateError where one may be from after start_ms.
     """
     end = log.ends(topic, [partition], stable=True)[partition]
-    last: KafkaBatch | None = None
-    after: KafkaBatch | None = None
+    last: LogBatch | None = None
+    after: LogBatch | None = None
     for batch in log.batches(topic, partition, start, end):
-        if is_foreign(batch, timestamps):
+        if is_of_other_clock(batch, timestamps):
             last, after = batch, None
         elif last is None:
             if not follows:
@@ -88,7 +88,7 @@ def _behind_foreign(
     return last.next_offset
 
 
-def _written_before_ms(timestamps: str, last: KafkaBatch, after: KafkaBatch | None) -> int:
-    """A time of the broker at which the last foreign batch was there: stamps of producers do not tell it."""
+def _written_before_ms(timestamps: str, last: LogBatch, after: LogBatch | None) -> int:
+    """A time of the broker at which the last batch of another clock was there: stamps of producers do not tell it."""
     appended = last if timestamps == "create_time" else after
     return now_ms() if appended is None else int(appended.arrivals().max())

@@ -19,11 +19,11 @@ from sfm_stream.errors import StateError
 from sfm_stream.events.event_schema import MAX_TIME_MS
 from sfm_stream.pipeline.counting.position import decode_state, encode_state, first_state
 from sfm_stream.readable import instant
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.producer import Transactions, UnknownOutcome
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka.cluster import Cluster
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
-from sfm_stream.transport.kafka.transport import FIRST
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transactions import Transactions, UnknownOutcome
+from sfm_stream.transport.kafka.transport import FIRST_START
 from sfm_stream.types import Commit, PartitionState, Record
 from sfm_stream.wire.codec import CloseMarker, decode
 
@@ -81,15 +81,15 @@ def names_of(config: Config) -> Names:
 
 def other_epochs(entries: dict[str, Entry], epoch: int) -> dict[int, PartitionState]:
     """The committed states of every other epoch in the entries of one partition."""
-    found: dict[int, PartitionState] = {}
+    states: dict[int, PartitionState] = {}
     for worker, entry in entries.items():
         role, _, number = worker.partition("/")
         if role == "ingest" and int(number) != epoch:
-            found[int(number)] = decode_state(entry.commit)
-    return found
+            states[int(number)] = decode_state(entry.commit)
+    return states
 
 
-def first_start(config: Config, connection: Connection, log: TopicLog, source: str) -> bool:
+def first_start(config: Config, cluster: Cluster, log: TopicLog, source: str) -> bool:
     """Write the first positions of this epoch into the ledger. False: they are there already, nothing was done.
 
     source: the identity of the input topic. Raises StateError where releases exist that the ledger does not know,
@@ -98,7 +98,7 @@ def first_start(config: Config, connection: Connection, log: TopicLog, source: s
     names = names_of(config)
     for _ in range(_TRIES):
         try:
-            return _begin(config, connection, log, source)
+            return _begin(config, cluster, log, source)
         except UnknownOutcome:
             # Another worker does the same and has fenced this one, which leaves it some time.
             ledger, until_s = Ledger(log, names.ledger), monotonic_s() + _YIELD_S
@@ -107,7 +107,7 @@ def first_start(config: Config, connection: Connection, log: TopicLog, source: s
                     _log.info("another worker has begun epoch %d", names.epoch)
                     return False
                 Event().wait(_YIELD_S / 20)
-    return _begin(config, connection, log, source)
+    return _begin(config, cluster, log, source)
 
 
 def _has_begun(ledger: Ledger, log: TopicLog, names: Names) -> bool:
@@ -115,9 +115,9 @@ def _has_begun(ledger: Ledger, log: TopicLog, names: Names) -> bool:
     return all(worker in ledger.entries(partition, _PATIENCE_S) for partition in range(log.partitions(names.source)))
 
 
-def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -> bool:
+def _begin(config: Config, cluster: Cluster, log: TopicLog, source: str) -> bool:
     names = names_of(config)
-    transactions = Transactions(connection, f"{names.pipeline}.first-start")
+    transactions = Transactions(cluster, f"{names.pipeline}.first-start")
     try:
         transactions.settle()  # and fence whoever does the same right now
         ledger = Ledger(log, names.ledger)
@@ -144,7 +144,7 @@ def _begin(config: Config, connection: Connection, log: TopicLog, source: str) -
         for partition in partitions:
             state = first_state(plan, source, config.event.latest or MAX_TIME_MS, offsets[partition])
             commit = Commit(partition, state.offset, encode_state(state))
-            value = entry_value(commit, transactions.transactional_id + FIRST)
+            value = entry_value(commit, transactions.transactional_id + FIRST_START)
             records.append(Record(names.ledger, partition, entry_key(worker, partition), value, now_ms()))
         # Old workers read the ledger after they have joined their group, and wait for what is undecided in it. So
         # either one of them is seen here, or it will see this.

@@ -7,73 +7,65 @@ from collections.abc import Mapping, Sequence
 
 from sfm_stream.config.config import Config
 from sfm_stream.errors import ConfigError
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.topics import (
-    TopicFacts,
-    TopicRules,
-    collisions,
-    create_missing,
-    facts,
-    input_problems,
-    input_warnings,
-    own_topics,
-    problems,
-)
-from sfm_stream.transport.kafka.topic_changes import Kept, kept_input, kept_own, pipeline_changes
+from sfm_stream.transport.kafka.cluster import Cluster
+from sfm_stream.transport.kafka.topic_changes import TopicAtStart, input_at_start, own_at_start, pipeline_changes
+from sfm_stream.transport.kafka.topic_facts import TopicFacts
+from sfm_stream.transport.kafka.topic_rules import TopicRules, input_problems, input_warnings, own_topics, problems
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
+from sfm_stream.transport.kafka.topics import collisions, create_missing, facts
 
 _log = logging.getLogger(__name__)
 
 
-def prepare(config: Config, link: Connection, *, create: bool) -> dict[str, Kept]:
+def prepare(config: Config, cluster: Cluster, *, create: bool) -> dict[str, TopicAtStart]:
     """Check every topic of the pipeline, and with `create` make those that are missing; returns all by their names.
 
     Raises ConfigError with everything that is wrong.
     """
     source, kafka = config.kafka.topic, config.kafka
-    rules, found = _topics(config, link)
-    missing = _missing(config, link, rules, found)
+    rules, existing = _topics(config, cluster)
+    missing = _missing(config, cluster, rules, existing)
     if missing and not create:
         raise ConfigError(
             f"topics {', '.join(missing)} do not exist: if this pipeline never ran, start one ingest worker with "
             "--first-start, which creates them"
         )
     if missing:
-        for name in create_missing(link, rules, found[source].partitions, kafka.replication):
+        for name in create_missing(cluster, rules, existing[source].partitions, kafka.replication):
             _log.info("created topic %s", name)
-        found |= facts(link, missing)
-    _require_right(config, rules, found)
-    for line in input_warnings(found[source]):
+        existing |= facts(cluster, missing)
+    _require_right(config, rules, existing)
+    for line in input_warnings(existing[source]):
         _log.warning(line)
-    own = {rule.name: kept_own(found[rule.name], rule) for rule in rules}
-    return {source: kept_input(found[source]), **own}
+    own = {rule.name: own_at_start(existing[rule.name], rule) for rule in rules}
+    return {source: input_at_start(existing[source]), **own}
 
 
-def watched(config: Config, link: Connection, kept: Mapping[str, Kept]) -> TopicWatch:
-    """Of the topics of the pipeline. kept: these, as they were at the start."""
+def watched(config: Config, cluster: Cluster, at_start: Mapping[str, TopicAtStart]) -> TopicWatch:
+    """A watch over the topics of the pipeline. at_start: these, as they were at the start."""
     source = config.kafka.topic
     rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
 
     def look() -> list[str]:
-        now = facts(link, kept)
-        return pipeline_changes(kept.values(), now, source, rules, config.kafka, config.window)
+        now = facts(cluster, at_start)
+        return pipeline_changes(at_start.values(), now, source, rules, config.kafka, config.window)
 
     return TopicWatch(look)
 
 
-def missing_topics(config: Config, link: Connection) -> list[str]:
+def missing_topics(config: Config, cluster: Cluster) -> list[str]:
     """The pipeline's own topics that are not there yet. Raises ConfigError where one is wrong, or cannot be made."""
-    rules, found = _topics(config, link)
-    _require_right(config, rules, found)
-    return _missing(config, link, rules, found)
+    rules, existing = _topics(config, cluster)
+    _require_right(config, rules, existing)
+    return _missing(config, cluster, rules, existing)
 
 
 def _missing(
-    config: Config, link: Connection, rules: Sequence[TopicRules], found: Mapping[str, TopicFacts]
+    config: Config, cluster: Cluster, rules: Sequence[TopicRules], existing: Mapping[str, TopicFacts]
 ) -> list[str]:
     """Raises ConfigError where one that is missing cannot be made."""
-    missing = [rule.name for rule in rules if rule.name not in found]
-    if missing and (alike := collisions(link, missing)):
+    missing = [rule.name for rule in rules if rule.name not in existing]
+    if missing and (alike := collisions(cluster, missing)):
         raise ConfigError(
             *(
                 f"pipeline.id: topic {name} cannot be made beside {', '.join(others)}: Kafka takes '.' and '_' for the "
@@ -84,18 +76,18 @@ def _missing(
     return missing
 
 
-def _topics(config: Config, link: Connection) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:
+def _topics(config: Config, cluster: Cluster) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:
     """The rules of the pipeline's own topics, and what is there of them and of the input, which has to be."""
     source = config.kafka.topic
     rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
-    found = facts(link, [source, *(rule.name for rule in rules)])
-    if source not in found:
+    existing = facts(cluster, [source, *(rule.name for rule in rules)])
+    if source not in existing:
         raise ConfigError(f"kafka.topic: there is no topic {source}")
-    return rules, found
+    return rules, existing
 
 
-def _require_right(config: Config, rules: Sequence[TopicRules], found: Mapping[str, TopicFacts]) -> None:
-    source = found[config.kafka.topic]
-    wrong = input_problems(source, config.kafka, config.window) + problems(found, rules, source.partitions)
+def _require_right(config: Config, rules: Sequence[TopicRules], existing: Mapping[str, TopicFacts]) -> None:
+    source = existing[config.kafka.topic]
+    wrong = input_problems(source, config.kafka, config.window) + problems(existing, rules, source.partitions)
     if wrong:
         raise ConfigError(*wrong)

@@ -16,8 +16,8 @@ from typing import Protocol
 import pytest
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
-from support.fake_kafka import FakeConnection, FakeProducer, run_on
-from support.fake_kafka_broker import FakeCluster
+from support.fake_kafka import FakeCluster, run_on
+from support.fake_kafka_broker import FakeBroker
 from support.kafka_topics import KEPT
 from support.patience import patiently, until
 
@@ -27,9 +27,11 @@ from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.transport.files.topic_input import TopicInput
 from sfm_stream.transport.files.transport import FileTransport
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
-from sfm_stream.transport.kafka.transport import KafkaTransport, Route
+from sfm_stream.transport.kafka.cluster import Cluster
+from sfm_stream.transport.kafka.endpoints import Endpoints
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.topics import create_plain
+from sfm_stream.transport.kafka.transport import KafkaTransport
 from sfm_stream.types import Assigned, InputEnd, Record, Revoked, Step
 from sfm_stream.units import ROLLUPS, SKETCHES
 
@@ -153,36 +155,35 @@ class EmbeddedBackend:
 
 @dataclass
 class KafkaBackend:
-    """Over a cluster, real or modelled, with topics of its own. producer: the class of its transactional producers."""
+    """Over a cluster, real or modelled, with topics of its own. sends_offsets: what fails where commits fail."""
 
-    connection: Connection
-    producer: type = KafkaProducer
+    cluster: Cluster
+    sends_offsets: tuple[type, str] = (KafkaProducer, "send_offsets_to_transaction")
 
     def __post_init__(self) -> None:
         self.names = kafka_names("contract")
-        names, admin = self.names, self.connection.admin()
+        names = self.names
         partitions = dict.fromkeys(names.topics.values(), 2) | {names.source: 1, names.ledger: 1}
-        admin.create_topics(
-            {t: {"num_partitions": n, "replication_factor": 1, "configs": KEPT} for t, n in partitions.items()},
-            wait_for_metadata=True,
-        )
-        admin.close()
+        for topic, count in partitions.items():
+            create_plain(self.cluster, topic, count, 1, KEPT)
 
     def load(self, values: Sequence[bytes]) -> None:
-        producer = self.connection.plain_producer()
+        producer = self.cluster.producer(f"{self.names.source}.loader")
+        producer.init_transactions()
+        producer.begin()
         for at, value in enumerate(values):
-            producer.send(self.names.source, value, key=b"k", partition=0, timestamp_ms=1_000)
+            producer.send(Record(self.names.source, 0, b"k", value, 1_000))
             if at % 7 == 6:
                 producer.flush()
-        producer.flush()
-        producer.close()
+        producer.commit()
+        producer.discard()
 
     def open(self) -> Transport:
-        return _OwningKafka(self.connection, self.names, TopicLog(self.connection))
+        return _OwningKafka(self.cluster, self.names, TopicLog(self.cluster))
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[TopicReader]:
-        reader = TopicLog(self.connection, self.names.topics)
+        reader = TopicLog(self.cluster, self.names.topics)
         # The broker answers a commit before its markers are in every partition; they are a moment later.
         for topic in self.names.topics.values():
             until(
@@ -198,7 +199,7 @@ class KafkaBackend:
             raise KafkaError("simulated")
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(self.producer, "send_offsets_to_transaction", refuse)
+            patch.setattr(*self.sends_offsets, refuse)
             yield
 
 
@@ -208,17 +209,17 @@ class _OwningKafka(KafkaTransport):
         self._log.close()
 
 
-def kafka_names(stem: str) -> Route:
+def kafka_names(stem: str) -> Endpoints:
     """Names that no other test uses."""
     own = f"{stem}-{uuid.uuid4().hex[:12]}"
     topics = {SKETCHES: f"{own}.sketches", ROLLUPS: f"{own}.rollups"}
-    return Route(f"{own}.input", f"{own}.group", "worker/1", f"{own}.ledger", topics)
+    return Endpoints(f"{own}.input", f"{own}.group", "worker/1", f"{own}.ledger", topics)
 
 
 def kafka_model(patch: pytest.MonkeyPatch) -> Backend:
-    cluster = FakeCluster()
-    run_on(cluster, patch)
-    return KafkaBackend(FakeConnection(("model",), cluster=cluster), FakeProducer)
+    broker = FakeBroker()
+    run_on(broker, patch)
+    return KafkaBackend(FakeCluster(broker=broker), (FakeBroker, "commit_offsets"))
 
 
 BACKENDS: dict[str, Callable[[Path, pytest.MonkeyPatch], Backend]] = {

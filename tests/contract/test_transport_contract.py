@@ -11,7 +11,7 @@ from contract.contract import BACKENDS, Backend, KafkaBackend, assign, poll_unti
 
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.transport.contract import Transport
-from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
 from sfm_stream.types import Commit, InputEnd, Record, Step, StoredRecord
 from sfm_stream.units import ROLLUPS, SKETCHES
 
@@ -21,7 +21,9 @@ VALUES = [b'{"n": %d}' % n for n in range(40)]
 @pytest.fixture(params=[*sorted(BACKENDS), pytest.param("kafka", marks=pytest.mark.kafka)])
 def backend(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
     if request.param == "kafka":
-        return KafkaBackend(Connection((request.getfixturevalue("kafka"),), session_ms=6_000, transaction_ms=5_000))
+        return KafkaBackend(
+            KafkaPythonCluster((request.getfixturevalue("kafka"),), session_ms=6_000, transaction_ms=5_000)
+        )
     return BACKENDS[request.param](tmp_path, monkeypatch)
 
 

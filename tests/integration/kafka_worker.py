@@ -152,7 +152,7 @@ def main() -> None:
                 services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
             if "bare" in roles:
                 services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
-                services[-1].transport._route.topics[SKETCHES] = names_of(config).sketches
+                services[-1].transport._endpoints.topics[SKETCHES] = names_of(config).sketches
             if "publish" in roles:
                 services.append(open_outbox(config))
             if "rollup" in roles:

@@ -12,8 +12,8 @@ from support.kafka_topics import make_topic, produce, topic_name
 from support.patience import patiently
 
 from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.topic_log import TopicLog
 
 pytestmark = pytest.mark.kafka
 NOW_MS = int(time.time() * 1000)
@@ -66,7 +66,7 @@ def by_columns(batches: Iterable[KafkaBatch]) -> list[Row]:
 
 def require_equal(bootstrap: str, topic: str, at_least: int = 1) -> list[Row]:
     """From the beginning and from offsets in the middle of batches on; gives the rows of the whole."""
-    log = TopicLog(Connection((bootstrap,)))
+    log = TopicLog(KafkaPythonCluster((bootstrap,)))
     try:
         start, stop = log.starts(topic, [0])[0], log.ends(topic, [0], stable=True)[0]
         wanted = by_the_client(bootstrap, topic, start, stop)

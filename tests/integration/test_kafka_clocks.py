@@ -19,8 +19,8 @@ from support.patience import PATIENCE_S, until
 from sfm_stream.cli.check import check
 from sfm_stream.errors import StateError
 from sfm_stream.transport.kafka import topic_watch
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.topics import facts
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.topics import facts
 from sfm_stream.wire.codec import Release, decode
 from sfm_stream.wire.keys import decode_key
 
@@ -51,7 +51,9 @@ def make_run(kafka: str, folder: Path, timestamps: str, **settings: object) -> R
 def stamp_by(admin: KafkaAdminClient, run: Run, timestamps: str) -> None:
     wanted = {"message.timestamp.type": TYPES[timestamps]}
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, run.topic, wanted)])
-    until(lambda: facts(Connection((run.bootstrap,)), [run.topic])[run.topic].timestamp_type == TYPES[timestamps])
+    until(
+        lambda: facts(KafkaPythonCluster((run.bootstrap,)), [run.topic])[run.topic].timestamp_type == TYPES[timestamps]
+    )
 
 
 def now_ms() -> int:

@@ -6,19 +6,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import NoReturn
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaTimeoutError
 from support.kafka_cluster import KafkaUnavailable, find_cluster
 from support.kafka_runs import Run, page_views, wait_until
 from support.kafka_serving import Serving, serving
 from support.kafka_topics import topic_name
 from support.patience import PATIENCE_S
 
+from sfm_stream.errors import BrokerAway
 from sfm_stream.transport.kafka import topic_watch
-from sfm_stream.transport.kafka.kafka_python.client import Connection
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.types import Record
 
 pytestmark = pytest.mark.kafka
 
@@ -44,18 +46,21 @@ def admin(eager: str) -> Iterator[KafkaAdminClient]:
 
 
 def test_no_client_makes_a_topic_by_asking_for_it(eager, admin):
-    link, names = Connection((eager,)), [topic_name("asked") for _ in range(4)]
-    with link.consumer() as reader, link.plain_producer() as plain:
-        assert not reader.partitions_for_topic(names[0])
-        plain.config["max_block_ms"] = 3000
-        with pytest.raises(KafkaTimeoutError):
-            plain.send(names[1], b"v").get(timeout=PATIENCE_S)
-    with link.consumer(topic_name("group")) as member:
-        member.subscribe([names[2]])
+    cluster, names = KafkaPythonCluster((eager,)), [topic_name("asked") for _ in range(4)]
+    with closing(cluster.partition_reader()) as reader:
+        assert not reader._consumer.partitions_for_topic(names[0])
+    producer = cluster.producer(topic_name("id"))
+    producer._producer.config["max_block_ms"] = 3000
+    producer.init_transactions()
+    producer.begin()
+    with pytest.raises(BrokerAway):
+        producer.send(Record(names[1], 0, b"k", b"v", 1_000))
+    producer.discard()
+    with closing(cluster.group_reader(topic_name("group"), names[2])) as member:
         for _ in range(5):
-            member.poll(timeout_ms=200)
-    with link.admin() as asking:
-        asking.describe_topics([names[3]])
+            member.poll(200, 1)
+    with closing(cluster.admin()) as asking:
+        assert asking.partition_count(names[3]) == 0
     assert not set(names) & set(admin.list_topics())
 
 

@@ -21,9 +21,9 @@ from support.kafka_oracle import judge
 from support.kafka_runs import Event, Run, Worker, closed_through, wait_until, workers
 from support.kafka_topics import make_topic, read_all, topic_name
 
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.log_end import Question
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.kafka_python.hooks.log_ends import ReplicaAnswers
+from sfm_stream.transport.kafka.topic_log import TopicLog
 
 pytestmark = pytest.mark.kafka
 SIZE_MS, PAGES = 5_000, 9
@@ -43,70 +43,70 @@ def producing(bootstrap: str, **options: Any) -> Iterator[KafkaProducer]:
 
 @contextmanager
 def log_of(cluster: Cluster) -> Iterator[TopicLog]:
-    log = TopicLog(Connection(tuple(cluster.bootstrap.split(","))))
+    log = TopicLog(KafkaPythonCluster(tuple(cluster.bootstrap.split(","))))
     try:
         yield log
     finally:
         log.close()
 
 
-def place_of(log: TopicLog, topic: str) -> dict[str, Any]:
+def leadership_of(log: TopicLog, topic: str) -> dict[str, Any]:
     """Leader, epoch and replicas in sync of partition 0."""
-    [found] = log._admin.describe_topics([topic])
+    [found] = log._admin._client.describe_topics([topic])
     return dict(found["partitions"][0])
 
 
-def settled(ask: Callable[[], Question], done: Callable[[Question], bool]) -> Question:
+def settled(ask: Callable[[], ReplicaAnswers], done: Callable[[ReplicaAnswers], bool]) -> ReplicaAnswers:
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        question = ask()
-        question.over.wait(2)
-        if done(question):
-            return question
-        assert time.monotonic() < deadline, (question.told, question.refused, question.why)
+        answers = ask()
+        answers.over.wait(2)
+        if done(answers):
+            return answers
+        assert time.monotonic() < deadline, (answers.told, answers.refused, answers.why)
         time.sleep(0.2)
 
 
 def test_the_leader_tells_the_debugging_replica_what_it_has_appended(kafka_three: Cluster) -> None:
-    """And replicas answer for the leader's epoch only: kafka_python/log_end.py builds on that."""
+    """And replicas answer for the leader's epoch only: kafka_python/hooks/log_ends.py builds on that."""
     topic = make_topic(kafka_three.bootstrap, topic_name("log-end"))
     with producing(kafka_three.bootstrap) as producer, log_of(kafka_three) as log:
         for _ in range(5):
             producer.send(topic, b"read", partition=0).get(timeout=PATIENCE_S)
-        place = place_of(log, topic)
-        leader, epoch = place["leader_id"], place["leader_epoch"]
-        question = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
-        assert question.told == {0: 5}
-        assert question._ends[0].keys() == set(kafka_three.brokers)
+        leadership = leadership_of(log, topic)
+        leader, epoch = leadership["leader_id"], leadership["leader_epoch"]
+        answers = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
+        assert answers.told == {0: 5}
+        assert answers._ends[0].keys() == set(kafka_three.brokers)
 
         def of_epoch(wanted: int) -> str:
-            asked = Question(topic, [0])
-            asked._places = question._places
-            log._admin._manager.run(log._admin._ask, asked, leader, {0: wanted})
+            asked, client = ReplicaAnswers([0]), log._admin._client
+            asked._leaderships = answers._leaderships
+            client._manager.run(client._ask, topic, asked, leader, {0: wanted})
             return asked.why[0]
 
         assert "UnknownLeaderEpoch" in of_epoch(epoch + 1)
-        frozen = next(broker for broker in place["isr_nodes"] if broker != leader)
+        frozen = next(broker for broker in leadership["isr_nodes"] if broker != leader)
         kafka_three.pause(frozen)
         futures = [producer.send(topic, b"appended", partition=0) for _ in range(7)]
         # The leader has them, nobody can read them, and nothing is told: the frozen one has not said whom it follows.
-        question = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: q._ends[0].get(leader) == 12)
-        if frozen in place_of(log, topic)["isr_nodes"]:
+        answers = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: q._ends[0].get(leader) == 12)
+        if frozen in leadership_of(log, topic)["isr_nodes"]:
             assert log.ends(topic, [0], stable=False) == {0: 5}
-            assert not question.told
+            assert not answers.told
         for future in futures:
             future.get(timeout=PATIENCE_S)
-        question = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
-        assert question.told == log.ends(topic, [0], stable=False) == {0: 12}
+        answers = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
+        assert answers.told == log.ends(topic, [0], stable=False) == {0: 12}
         kafka_three.resume(frozen)
         kafka_three.await_brokers()
         kafka_three.pause(leader)
-        question = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
-        assert question._places[0].epoch > epoch
+        answers = settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
+        assert answers._leaderships[0].epoch > epoch
         kafka_three.resume(leader)
         kafka_three.await_brokers()
         settled(lambda: log.ask_log_ends(topic, [0]), lambda q: bool(q.told))
-        leader = place_of(log, topic)["leader_id"]
+        leader = leadership_of(log, topic)["leader_id"]
         assert "FencedLeaderEpoch" in of_epoch(epoch)
 
 

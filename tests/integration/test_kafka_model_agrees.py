@@ -8,21 +8,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError
-from kafka.structs import MemberState, OffsetAndMetadata
-from support.fake_kafka import FakeConnection
-from support.kafka_topics import make_topic, topic_name
+from kafka import KafkaConsumer
+from kafka import TopicPartition as Place
+from support.fake_kafka import FakeCluster
+from support.kafka_topics import KEPT, topic_name
 from support.patience import PATIENCE_S, patiently, until
 
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.producer import _dispose, _watched
-from sfm_stream.transport.kafka.kafka_python.rebalance import Rebalance
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.cluster import Cluster, Producer
+from sfm_stream.transport.kafka.cluster_values import GroupOffset, TopicPartition
+from sfm_stream.transport.kafka.kafka_python import readers
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.topics import create_plain
+from sfm_stream.transport.kafka.transactions import _watched
+from sfm_stream.types import Record
 
 SCRIPTS, STEPS, PARTITIONS = 24, 14, 2
 Step = tuple[Any, ...]
@@ -32,43 +36,38 @@ Step = tuple[Any, ...]
 class Side:
     """A cluster, a member of a group on it, and the producers of one script."""
 
-    connection: Connection
+    cluster: Cluster
     uncommitted: Callable[[str, int], list[bytes | None]]
     prefix: str = field(default_factory=topic_name)
     topic: str = ""
-    producers: dict[int, Any] = field(default_factory=dict)
+    number: int = 0
+    """Of the script: its topic, and the partition that its offsets are of."""
+    producers: dict[int, Producer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.log = TopicLog(self.connection)
-        self.group = f"{self.prefix}.group"
-        self.make(self.prefix)
-        self.member = self.connection.consumer(self.group)
-        listener = Rebalance()
-        listener.consumer = self.member
-        self.member.subscribe([self.prefix], listener=listener)
+        self.log = TopicLog(self.cluster)
+        self.make(self.prefix, SCRIPTS)
+        self.member = self.cluster.group_reader(f"{self.prefix}.group", self.prefix)
         for _ in patiently(lambda: "the group does not get together"):
-            if self.member.group_metadata().state == MemberState.STABLE:
+            if self.member.membership().settled:
                 break
-            self.member.poll(timeout_ms=100)
+            self.member.poll(100, 1)
 
-    def make(self, name: str) -> None:
-        if isinstance(self.connection, FakeConnection):
-            self.connection.cluster.create(name, PARTITIONS)
-        else:
-            make_topic(self.connection.bootstrap[0], name, PARTITIONS)
+    def make(self, name: str, partitions: int = PARTITIONS) -> None:
+        create_plain(self.cluster, name, partitions, 1, KEPT)
 
     def begin(self, number: int) -> None:
-        self.topic = f"{self.prefix}.{number}"
+        self.number, self.topic = number, f"{self.prefix}.{number}"
         self.make(self.topic)
 
     def end(self) -> None:
         for sender in self.producers.values():
-            _dispose(sender)
+            sender.discard()
         self.producers = {}
 
     def close(self) -> None:
         self.end()
-        self.member.close(autocommit=False)
+        self.member.close()
         self.log.close()
 
     def do(self, step: Step) -> bool:
@@ -77,7 +76,7 @@ class Side:
             _watched(lambda: self._call(*step), PATIENCE_S)
         except TimeoutError:
             raise
-        except (KafkaError, AssertionError, ValueError):
+        except (BrokerError, AssertionError, ValueError):
             return False
         return True
 
@@ -86,10 +85,9 @@ class Side:
         return found | {"log": self.log.log_ends(self.topic, range(PARTITIONS))}
 
     def sees(self) -> dict[str, Any]:
-        numbers, place = range(PARTITIONS), TopicPartition(self.topic, 0)
-        with suppress(KafkaError):
-            found = self.member.committed(place, metadata=True, timeout_ms=500)
-            offset = None if found is None else (found.offset, found.metadata)
+        numbers = range(PARTITIONS)
+        with suppress(BrokerError):
+            offset = self.member.committed(self.number)
             return {
                 "committed": [
                     (r.partition, r.offset, r.key, r.value, r.timestamp_ms) for r in self.log.read(self.topic)
@@ -101,31 +99,29 @@ class Side:
 
     def _call(self, name: str, who: int, *rest: Any) -> None:
         if name == "open":
-            sender = self.producers[who] = self.connection.producer(f"{self.topic}.{rest[0]}")
+            sender = self.producers[who] = self.cluster.producer(f"{self.topic}.{rest[0]}")
             sender.init_transactions()
             return
         sender = self.producers[who]
         if name == "begin":
-            sender.begin_transaction()
+            sender.begin()
         elif name == "write":
             partition, values = rest
-            futures = [sender.send(self.topic, v, key=b"k", partition=partition, timestamp_ms=1_000) for v in values]
+            for value in values:
+                sender.send(Record(self.topic, partition, b"k", value, 1_000))
             sender.flush()
-            for future in futures:
-                future.get(timeout=0)
         elif name == "offsets":
             at, kind = rest
-            membership = self.member.group_metadata()
+            membership = self.member.membership()
             if kind == "stale":
-                membership = membership._replace(generation_id=membership.generation_id + 7)
+                membership = replace(membership, generation=membership.generation + 7)
             elif kind == "stranger":
-                membership = membership._replace(member_id="nobody")
-            offsets = {TopicPartition(self.topic, 0): OffsetAndMetadata(at, f"by {who}", -1)}
-            sender.send_offsets_to_transaction(offsets, membership)
+                membership = replace(membership, member="nobody")
+            sender.send_offsets({TopicPartition(self.prefix, self.number): GroupOffset(at, f"by {who}")}, membership)
         elif name == "commit":
-            sender.commit_transaction()
+            sender.commit()
         elif name == "abort":
-            sender.abort_transaction()
+            sender.abort()
 
 
 def script(seed: int) -> list[Step]:
@@ -157,15 +153,15 @@ def script(seed: int) -> list[Step]:
 
 @pytest.fixture(scope="module")
 def sides(kafka: str) -> Iterator[tuple[Side, Side]]:
-    modelled = FakeConnection(("model",))
+    modelled = FakeCluster()
 
     def of_the_model(topic: str, partition: int) -> list[bytes | None]:
-        return [entry.value for entry in modelled.cluster.log((topic, partition)).values(committed=False)]
+        return [entry.value for entry in modelled.broker.log((topic, partition)).values(committed=False)]
 
     reader = KafkaConsumer(bootstrap_servers=kafka, enable_auto_commit=False, auto_offset_reset="earliest")
 
     def of_the_broker(topic: str, partition: int) -> list[bytes | None]:
-        place = TopicPartition(topic, partition)
+        place = Place(topic, partition)
         reader.assign([place])
         reader.seek(place, 0)
         found, end = [], reader.end_offsets([place])[place]
@@ -173,8 +169,10 @@ def sides(kafka: str) -> Iterator[tuple[Side, Side]]:
             found += [record.value for record in reader.poll(timeout_ms=100).get(place, [])]
         return found
 
-    both = (Side(modelled, of_the_model), Side(Connection((kafka,)), of_the_broker))
-    yield both
+    both = (Side(modelled, of_the_model), Side(KafkaPythonCluster((kafka,)), of_the_broker))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readers, "_COMMITTED_MS", 500)
+        yield both
     for side in both:
         side.close()
     reader.close()

@@ -14,16 +14,12 @@ from support.patience import until
 
 from sfm_stream.config.tables import KafkaTable, WindowTable
 from sfm_stream.errors import ConfigError
-from sfm_stream.transport.kafka.kafka_python.client import MAX_RECORD_BYTES, Connection
-from sfm_stream.transport.kafka.kafka_python.topics import (
-    TopicRules,
-    create_missing,
-    facts,
-    input_problems,
-    input_warnings,
-    own_topics,
-    problems,
-)
+from sfm_stream.transport.kafka.cluster import Cluster
+from sfm_stream.transport.kafka.cluster_values import MAX_RECORD_BYTES
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.topic_rules import TopicRules, input_problems, input_warnings, own_topics, problems
+from sfm_stream.transport.kafka.topics import create_missing, facts
+from sfm_stream.types import Record
 
 pytestmark = pytest.mark.kafka
 
@@ -37,31 +33,31 @@ class Pipeline:
 
     id: str
     rules: tuple[TopicRules, ...]
-    connection: Connection
+    cluster: Cluster
     admin: KafkaAdminClient
 
     def problems(self, partitions: int = 2) -> list[str]:
-        return problems(facts(self.connection, [rules.name for rules in self.rules]), self.rules, partitions)
+        return problems(facts(self.cluster, [rules.name for rules in self.rules]), self.rules, partitions)
 
     def alter(self, topic: str, settings: dict[str, str]) -> None:
         answer = self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
         assert answer == {"topic": {topic: "OK"}}
-        until(lambda: settings.items() <= facts(self.connection, [topic])[topic].configs.items())
+        until(lambda: settings.items() <= facts(self.cluster, [topic])[topic].configs.items())
 
 
 @pytest.fixture
 def pipeline(kafka: str) -> Iterator[Pipeline]:
     name = topic_name("topics")
     with KafkaAdminClient(bootstrap_servers=kafka) as admin:
-        yield Pipeline(name, own_topics(name, 7 * DAY_MS), Connection(tuple(kafka.split(","))), admin)
+        yield Pipeline(name, own_topics(name, 7 * DAY_MS), KafkaPythonCluster(tuple(kafka.split(","))), admin)
 
 
 def test_topics_are_created_once_and_are_good(pipeline):
     names = tuple(rules.name for rules in pipeline.rules)
-    assert create_missing(pipeline.connection, pipeline.rules[:2], 2, 1) == names[:2]
-    assert create_missing(pipeline.connection, pipeline.rules, 2, 1) == names[2:]
-    assert create_missing(pipeline.connection, pipeline.rules, 2, 1) == ()
-    found = facts(pipeline.connection, [*names, "never-made"])
+    assert create_missing(pipeline.cluster, pipeline.rules[:2], 2, 1) == names[:2]
+    assert create_missing(pipeline.cluster, pipeline.rules, 2, 1) == names[2:]
+    assert create_missing(pipeline.cluster, pipeline.rules, 2, 1) == ()
+    found = facts(pipeline.cluster, [*names, "never-made"])
     assert set(found) == set(names)
     assert {(each.partitions, each.replication) for each in found.values()} == {(2, 1)}
     assert len({each.topic_id for each in found.values()} - {""}) == 4
@@ -73,13 +69,13 @@ def test_topics_are_created_once_and_are_good(pipeline):
 
 def test_workers_that_start_together_create_each_topic_once(pipeline):
     with ThreadPoolExecutor(3) as pool:
-        created = list(pool.map(lambda _: create_missing(pipeline.connection, pipeline.rules, 2, 1), range(3)))
+        created = list(pool.map(lambda _: create_missing(pipeline.cluster, pipeline.rules, 2, 1), range(3)))
     assert sorted(name for names in created for name in names) == sorted(rules.name for rules in pipeline.rules)
     assert pipeline.problems() == []
 
 
 def test_an_altered_topic_is_found_out(pipeline):
-    create_missing(pipeline.connection, pipeline.rules, 2, 1)
+    create_missing(pipeline.cluster, pipeline.rules, 2, 1)
     pipeline.alter(f"{pipeline.id}.sketches", {"retention.ms": "604800000"})
     [line] = pipeline.problems()
     assert line.startswith(f"topic {pipeline.id}.sketches: retention.ms is 604800000, set it to -1")
@@ -104,28 +100,29 @@ def test_a_topic_that_the_broker_made_by_its_defaults_is_refused(pipeline, kafka
 
 def test_a_topic_that_is_made_again_has_another_id(pipeline, kafka):
     topic = make_topic(kafka, pipeline.id)
-    before = facts(pipeline.connection, [topic])[topic]
-    assert facts(pipeline.connection, [topic])[topic] == before
+    before = facts(pipeline.cluster, [topic])[topic]
+    assert facts(pipeline.cluster, [topic])[topic] == before
     pipeline.admin.delete_topics([topic])
-    until(lambda: facts(pipeline.connection, [topic]) == {})
+    until(lambda: facts(pipeline.cluster, [topic]) == {})
     make_topic(kafka, topic)
-    assert facts(pipeline.connection, [topic])[topic].topic_id not in ("", before.topic_id)
+    assert facts(pipeline.cluster, [topic])[topic].topic_id not in ("", before.topic_id)
 
 
 def test_too_few_brokers_for_the_replicas(pipeline):
     with pytest.raises(ConfigError, match=r"kafka\.replication: .* cannot have 99 replicas"):
-        create_missing(pipeline.connection, pipeline.rules, 2, 99)
+        create_missing(pipeline.cluster, pipeline.rules, 2, 99)
 
 
 def test_old_and_large_records_are_taken_by_the_topics_of_releases(pipeline, kafka):
-    create_missing(pipeline.connection, pipeline.rules, 1, 1)
+    create_missing(pipeline.cluster, pipeline.rules, 1, 1)
     topic = f"{pipeline.id}.sketches"
     produce(kafka, topic, [(b"k", b"old", DAY_MS, 0)])
-    with pipeline.connection.producer(topic_name("large")) as producer:
-        producer.init_transactions()
-        producer.begin_transaction()
-        producer.send(topic, key=b"k", value=bytes(MAX_RECORD_BYTES - 1), timestamp_ms=DAY_MS, partition=0)
-        producer.commit_transaction()
+    producer = pipeline.cluster.producer(topic_name("large"))
+    producer.init_transactions()
+    producer.begin()
+    producer.send(Record(topic, 0, b"k", bytes(MAX_RECORD_BYTES - 1), DAY_MS))
+    producer.commit()
+    producer.discard()
     assert [(len(record[3]), record[4]) for record in read_all(kafka, topic)] == [
         (3, DAY_MS),
         (MAX_RECORD_BYTES - 1, DAY_MS),
@@ -140,7 +137,7 @@ def test_the_input_is_compared_with_the_settings(pipeline, kafka):
     appended = KafkaTable(**table, timestamps="log_append_time")
 
     def found(settings: KafkaTable) -> list[str]:
-        return input_problems(facts(pipeline.connection, [topic])[topic], settings, WINDOW)
+        return input_problems(facts(pipeline.cluster, [topic])[topic], settings, WINDOW)
 
     assert found(created) == []
     assert len(found(appended)) == 1
@@ -148,4 +145,4 @@ def test_the_input_is_compared_with_the_settings(pipeline, kafka):
     assert "message.timestamp.after.max.ms is 7200000" in found(created)[0]
     pipeline.alter(topic, {"message.timestamp.type": "LogAppendTime", "retention.bytes": "1048576"})
     assert found(appended) == []
-    assert len(input_warnings(facts(pipeline.connection, [topic])[topic])) == 1
+    assert len(input_warnings(facts(pipeline.cluster, [topic])[topic])) == 1

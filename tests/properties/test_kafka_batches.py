@@ -16,8 +16,9 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c as crc32c
 
 from sfm_stream.errors import StateError
-from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch, OldBatch, _WholeBatches
-from sfm_stream.transport.kafka.route import Route
+from sfm_stream.transport.kafka.endpoints import Endpoints
+from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch, OldBatch
+from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import WholeBatches
 from sfm_stream.types import NO_TIME
 
 HEADER = DefaultRecordBatch.HEADER_STRUCT
@@ -196,7 +197,7 @@ def test_an_unknown_compression_is_refused(codec):
 def unpacked(raw: bytes, first: int) -> list[KafkaBatch]:
     """What our part of the fetcher makes of fetched bytes."""
     place = TopicPartition("t", 3)
-    part = _WholeBatches.__new__(_WholeBatches)
+    part = WholeBatches.__new__(WholeBatches)
     part.fetch_offset, part.next_fetch_offset = first, first
     part.check_crcs, part.isolation_level, part.leader_epoch = True, 1, -1
     part.records_read = part.bytes_read = 0
@@ -294,12 +295,12 @@ def test_a_batch_of_another_clock_than_the_configuration_says_is_refused(timesta
     """With kafka.timestamps left open, as of topics of the pipeline itself, any is taken."""
     records = [(5, b"a"), (6, b"b")]
     raw = format_2(codec, records, appended) if magic == 2 else old_bytes(magic, codec, records, appended)
-    route = Route("in", "group", "worker", "ledger", {}, timestamps=timestamps)
+    endpoints = Endpoints("in", "group", "worker", "ledger", {}, timestamps=timestamps)
     if taken:
-        route.require_clock(unpacked(raw, 0))
+        endpoints.require_clock(unpacked(raw, 0))
         return
     with pytest.raises(StateError) as refused:
-        route.require_clock(unpacked(raw, 0))
+        endpoints.require_clock(unpacked(raw, 0))
     line = str(refused.value)
     assert line.startswith("topic in, partition 3, batch at offset 0: it")
     stamped = "its time stamps are LogAppendTime" if appended else "its time stamps are CreateTime"
@@ -313,4 +314,4 @@ def test_the_first_batch_of_another_clock_is_named():
     for offset, batch in enumerate(batches):
         batch.first = offset
     with pytest.raises(StateError, match="batch at offset 2"):
-        Route("in", "group", "worker", "ledger", {}, timestamps="log_append_time").require_clock(batches)
+        Endpoints("in", "group", "worker", "ledger", {}, timestamps="log_append_time").require_clock(batches)

@@ -25,9 +25,10 @@ from support.kafka_model_process import STALLS_S, WRITES
 from sfm_stream.composition import kafka as composition
 from sfm_stream.composition.kafka_first_start import Names
 from sfm_stream.events.placement import Placement
-from sfm_stream.transport.kafka.kafka_python import client, producer
-from sfm_stream.transport.kafka.kafka_python.log_end import Question
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka import transactions
+from sfm_stream.transport.kafka.cluster_values import LogEndQuery
+from sfm_stream.transport.kafka.kafka_python.hooks import group_membership
+from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport
 
 EXAMPLES = int(os.environ.get("SFM_MODEL_EXAMPLES", "1000"))
@@ -205,11 +206,11 @@ def test_a_partition_must_not_release_declared_keys_of_another(patch: pytest.Mon
 
 
 def test_a_high_watermark_must_not_be_taken_for_all_that_was_appended(patch: pytest.MonkeyPatch) -> None:
-    def high_watermarks(log: TopicLog, topic: str, partitions: Iterable[int]) -> Question:
-        question = Question(topic, partitions)
-        question.told, question.why = log.ends(topic, list(question.why), stable=False), {}
-        question.over.set()
-        return question
+    def high_watermarks(log: TopicLog, topic: str, partitions: Iterable[int]) -> LogEndQuery:
+        query = LogEndQuery(partitions)
+        query.told, query.why = log.ends(topic, list(query.why), stable=False), {}
+        query.over.set()
+        return query
 
     patch.setattr(TopicLog, "ask_log_ends", high_watermarks)
     assert found("with other cells|missing", source=schedules_with_a_slow_replica())
@@ -251,15 +252,15 @@ def test_a_successor_has_to_wait_for_what_is_undecided(patch: pytest.MonkeyPatch
 
 def test_records_have_to_be_in_the_log_before_the_offsets(patch: pytest.MonkeyPatch) -> None:
     def turned(sender, records, offsets, membership, before_commit):
-        sender.begin_transaction()
+        sender.begin()
         if offsets:
-            sender.send_offsets_to_transaction(dict(offsets), membership)
+            sender.send_offsets(offsets, membership)
         for record in records:
-            sender.send(record.topic, record.value, record.key, record.partition, record.timestamp_ms)
+            sender.send(record)
         before_commit()
-        sender.commit_transaction()
+        sender.commit()
 
-    patch.setattr(producer, "_perform", turned)
+    patch.setattr(transactions, "_perform", turned)
     assert found(TWICE, source=schedules(("produce", STALLS)))
 
 
@@ -269,5 +270,5 @@ def test_a_commit_has_to_carry_the_generation(patch: pytest.MonkeyPatch) -> None
 
 
 def test_a_member_must_not_claim_what_it_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(client, "HonestAssignor", CooperativeStickyAssignor)
+    patch.setattr(group_membership, "HonestAssignor", CooperativeStickyAssignor)
     assert found(STUCK)

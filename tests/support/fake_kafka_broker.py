@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import kafka.errors as kafka_errors
+import numpy as np
+from numpy.typing import NDArray
 from support.fake_kafka_groups import Group
 
-from sfm_stream.transport.kafka.kafka_python.batches import OldBatch
+from sfm_stream.transport.kafka.cluster_values import Membership, NewTopic
+from sfm_stream.transport.kafka.topic_facts import CREATE_TIME, TopicFacts
+from sfm_stream.types import NO_TIME
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -41,6 +47,32 @@ class Entry:
     def hidden(self) -> bool:
         """From a committed reader, or from any."""
         return self.aborted or self.commit is not None
+
+
+class FakeBatch:
+    """A LogBatch over some entries, which their producers stamped."""
+
+    timestamp_type = CREATE_TIME
+
+    def __init__(self, partition: int, next_offset: int, entries: list[Entry]) -> None:
+        self.partition, self.first, self.next_offset = partition, entries[0].offset, next_offset
+        self._entries = entries
+
+    @property
+    def count(self) -> int:
+        return len(self._entries)
+
+    def offsets(self) -> NDArray[np.int64]:
+        return np.array([entry.offset for entry in self._entries], np.int64)
+
+    def arrivals(self) -> NDArray[np.int64]:
+        return np.array([max(entry.timestamp, NO_TIME) for entry in self._entries], np.int64)
+
+    def keys(self) -> list[bytes | None]:
+        return [entry.key for entry in self._entries]
+
+    def values(self) -> list[bytes | None]:
+        return [entry.value for entry in self._entries]
 
 
 class Log:
@@ -88,9 +120,9 @@ class Log:
         self._batches += 1
         self.entries.append(Entry(self.end, None, None, 0, producer, True, commit, batch=self._batches))
 
-    def batches(self, partition: int, start: int, most: int) -> tuple[list[OldBatch], int]:
+    def batches(self, partition: int, start: int, most: int) -> tuple[list[FakeBatch], int]:
         """(batches that a committed reader gets from `start` on, the position after them)."""
-        found: list[OldBatch] = []
+        found: list[FakeBatch] = []
         at, stop = start, self.stable
         while at < stop and len(found) < most:
             number, records = self.entries[at].batch, []
@@ -98,7 +130,7 @@ class Log:
                 records += [] if self.entries[at].hidden else [self.entries[at]]
                 at += 1
             if records:
-                found.append(OldBatch(partition, records[0].offset, at, records))
+                found.append(FakeBatch(partition, at, records))
         while at < stop and self.entries[at].hidden:
             at += 1
         return found, at
@@ -127,11 +159,12 @@ class Transaction:
     """Markers that are not written yet."""
 
 
-class FakeCluster:
+class FakeBroker:
     """Topics, transactions, groups, and the clock they share."""
 
     def __init__(self, clock_ms: int = 1_767_225_600_000) -> None:
         self.topics: dict[str, list[Log]] = {}
+        self.facts: dict[str, TopicFacts] = {}
         self.groups: dict[str, Group] = {}
         self.transactions: dict[str, Transaction] = {}
         self.markers: list[Callable[[], None]] = []
@@ -170,8 +203,17 @@ class FakeCluster:
 
     # Topics
 
-    def create(self, topic: str, partitions: int) -> None:
-        self.topics.setdefault(topic, [Log() for _ in range(partitions)])
+    def create(self, name: str, partitions: int) -> bool:
+        return self.make(NewTopic(name, partitions, 1, {}))
+
+    def make(self, topic: NewTopic) -> bool:
+        """False where it is there already."""
+        if topic.name in self.topics:
+            return False
+        self.topics[topic.name] = [Log() for _ in range(topic.partitions)]
+        topic_id = str(UUID(int=len(self.topics)))
+        self.facts[topic.name] = TopicFacts(topic.name, topic_id, topic.partitions, topic.replication, topic.configs)
+        return True
 
     def log(self, place: Place) -> Log:
         try:
@@ -229,12 +271,14 @@ class FakeCluster:
         log.append(sent, producer, transactional=True)
         return log.end
 
-    def commit_offsets(self, name: str, producer: int, epoch: int, group: str, offsets: dict, membership) -> None:
+    def commit_offsets(
+        self, name: str, producer: int, epoch: int, group: str, offsets: dict[Any, Any], membership: Membership
+    ) -> None:
         """Offsets that become the group's when the transaction is committed. Raises CommitFailedError if stale."""
         transaction = self._owned(name, producer, epoch)
         if transaction.state != "ongoing" or group not in transaction.groups:
             raise kafka_errors.InvalidTxnStateError(group)
-        if not self.group(group).knows(membership.member_id, membership.generation_id):
+        if not self.group(group).knows(membership.member, membership.generation):
             self.counts["stale commits"] += 1
             raise kafka_errors.CommitFailedError("metadata mismatch")
         self.group(group).pending.setdefault(producer, {}).update(offsets)
@@ -266,11 +310,11 @@ class FakeCluster:
         producer, epoch = transaction.producer, transaction.epoch
         writes: list[Callable[[], None]] = []
         for place in transaction.places:
-            writes.append(lambda place=place: self.log(place).mark(producer, epoch, commit))
+            writes.append(partial(self._mark, place, producer, epoch, commit))
         for group in transaction.groups:
-            writes.append(lambda group=group: self.group(group).settle(producer, commit))
+            writes.append(partial(self._settle, group, producer, commit))
         transaction.places, transaction.groups, transaction.due = [], [], len(writes)
-        self.markers += [lambda write=write: self._written(transaction, write) for write in writes]
+        self.markers += [partial(self._written, transaction, write) for write in writes]
         if not writes:
             transaction.state = "empty"
 
@@ -279,3 +323,9 @@ class FakeCluster:
         transaction.due -= 1
         if not transaction.due:
             transaction.state = "empty"
+
+    def _mark(self, place: Place, producer: int, epoch: int, commit: bool) -> None:
+        self.log(place).mark(producer, epoch, commit)
+
+    def _settle(self, group: str, producer: int, commit: bool) -> None:
+        self.group(group).settle(producer, commit)

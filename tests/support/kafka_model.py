@@ -19,7 +19,7 @@ from typing import Any
 import kafka.errors as kafka_errors
 import pytest
 from support.fake_kafka import run_on
-from support.fake_kafka_broker import FakeCluster
+from support.fake_kafka_broker import FakeBroker
 from support.kafka_model_process import MarkingCoins, Process, held
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, Event
 from support.patience import PATIENCE_S
@@ -30,8 +30,8 @@ from sfm_stream.config.config import Config, parse_config
 from sfm_stream.events.placement import murmur2_partition
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.kafka import transport
-from sfm_stream.transport.kafka.topic_changes import Kept
-from sfm_stream.transport.kafka.topic_rules import TopicFacts
+from sfm_stream.transport.kafka.topic_changes import TopicAtStart
+from sfm_stream.transport.kafka.topic_facts import TopicFacts
 
 SOURCE, PIPELINE = "in", "model"
 START_MS = 1_767_225_600_000
@@ -216,7 +216,7 @@ class World:
         )
 
 
-class _Timed(FakeCluster):
+class _Timed(FakeBroker):
     """Time brings events. It begins in the middle of them."""
 
     def __init__(self, world: World) -> None:
@@ -295,13 +295,13 @@ class _Stage:
 
     def set(self, patch: pytest.MonkeyPatch) -> None:
         run_on(self, patch)
-        patch.setattr(composition, "connection", lambda config: self.process().connection)
-        patch.setattr(composition, "prepare", lambda config, link, create: defaultdict(lambda: UNCHANGING))
-        patch.setattr(composition, "watched", lambda config, link, kept: UNWATCHED)
+        patch.setattr(composition, "cluster_of", lambda config: self.process().kafka)
+        patch.setattr(composition, "prepare", lambda config, cluster, create: defaultdict(lambda: UNCHANGING))
+        patch.setattr(composition, "watched", lambda config, cluster, at_start: UNWATCHED)
         patch.setattr(first_start, "Event", lambda: SimpleNamespace(wait=lambda seconds: self.process().wait(seconds)))
         patch.setattr(transport, "os", SimpleNamespace(getpid=lambda: self.process().number))
 
 
-UNCHANGING = Kept(TopicFacts("of the model", "", 0, 0, {}))
+UNCHANGING = TopicAtStart(TopicFacts("of the model", "", 0, 0, {}))
 UNWATCHED = SimpleNamespace(tick=lambda: None, explaining=nullcontext)
 STAGE = _Stage()

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 import numpy as np
-from support.fake_kafka import FakeConnection
+from support.fake_kafka import FakeCluster
 from support.kafka_runs import BUCKETS, LEVELS
 
 from sfm_stream.composition import kafka as composition
 from sfm_stream.errors import BrokerAway, BrokerError, SfmStreamError
+from sfm_stream.transport.kafka.cluster import Cluster
 
 T = TypeVar("T")
 WRITES = {"add", "produce", "offsets", "end"}
@@ -57,9 +58,7 @@ class Process:
         self.baton = held()
         self.dead = self.ended = self.leaving = False
         self.stalled = 0
-        self.connection = FakeConnection(
-            ("model",), session_ms=6_000, transaction_ms=20_000, cluster=world.cluster, host=self
-        )
+        self.kafka: Cluster = FakeCluster(session_ms=6_000, transaction_ms=20_000, broker=world.cluster, host=self)
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 

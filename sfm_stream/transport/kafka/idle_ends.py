@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.errors import BrokerAway
-from sfm_stream.transport.kafka.kafka_python.log_end import Question
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka.cluster_values import LogEndQuery
+from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.types import NO_TIME, InputEnd
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class IdleEnds:
         self._log, self._topic = log, topic
         self._ends: dict[int, tuple[int, int]] = {}
         """Partition to an end, and when it was asked for; NO_TIME for one that is a high watermark only."""
-        self._question: Question | None = None
+        self._query: LogEndQuery | None = None
         self._asked_from: dict[int, int] = {}
         """Partition to where reading stood when its end was asked for; without what was forgotten since."""
         self._asked_ms, self._ask_at, self._late_at = NO_TIME, 0.0, 0.0
@@ -60,21 +60,21 @@ class IdleEnds:
                 found.append(InputEnd(partition, False, asked_ms, reached))
                 del self._ends[partition]
         missing = [partition for partition in assigned if partition not in self._ends]
-        if missing and self._question is None and monotonic_s() >= self._ask_at:
+        if missing and self._query is None and monotonic_s() >= self._ask_at:
             self._asked_from = {partition: position(partition) for partition in missing}
             self._asked_ms = now_ms()  # before the question: what is appended later is not in the answer
-            self._question = self._log.ask_log_ends(self._topic, missing)
+            self._query = self._log.ask_log_ends(self._topic, missing)
             self._ask_at, self._late_at = monotonic_s() + _ASK_EVERY_S, monotonic_s() + _ANSWERED_S
         return found
 
     def _take_answers(self) -> None:
-        question = self._question
-        if question is None:
+        query = self._query
+        if query is None:
             return
-        over = question.over.is_set() or monotonic_s() >= self._late_at
-        refused = question.refused & self._asked_from.keys() if over else set()
-        for partition, end in list(question.told.items()):
-            del question.told[partition]
+        over = query.over.is_set() or monotonic_s() >= self._late_at
+        refused = query.refused & self._asked_from.keys() if over else set()
+        for partition, end in list(query.told.items()):
+            del query.told[partition]
             if partition not in self._asked_from:
                 continue
             if end < self._asked_from[partition]:  # something else than a log end
@@ -85,8 +85,8 @@ class IdleEnds:
         if refused:
             self._take_high_watermarks(refused)
         if over:
-            self._question = None
-            for partition, why in list(question.why.items()):
+            self._query = None
+            for partition, why in list(query.why.items()):
                 self._say(partition, why)
 
     def _take_high_watermarks(self, partitions: set[int]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sfm_stream.errors import BrokerAway, StateError
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.types import Commit
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 

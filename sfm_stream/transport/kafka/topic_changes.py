@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfm_stream.readable import duration
+from sfm_stream.transport.kafka.topic_facts import CREATE_TIME, LOG_APPEND_TIME, TopicFacts
 from sfm_stream.transport.kafka.topic_rules import (
     ClusterNeeds,
     Purpose,
-    TopicFacts,
     TopicRules,
     WindowNeeds,
     input_problems,
     problems,
 )
 
-TIMESTAMP_TYPES = {"log_append_time": "LogAppendTime", "create_time": "CreateTime"}
+TIMESTAMP_TYPES = {"log_append_time": LOG_APPEND_TIME, "create_time": CREATE_TIME}
 """kafka.timestamps to message.timestamp.type."""
 NEW_EPOCH = "raise pipeline.epoch and set window.start to a window border that is still to come"
 OTHER_CLOCK = f"give the topic the clock of kafka.timestamps again, {NEW_EPOCH}"
@@ -32,10 +32,11 @@ _BACK = "set it back, then start the workers again"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A topic as it was at the start, and what to do where it is another one now. added: where it has more partitions.
+class TopicAtStart:
+    """A topic as it was at the start of a worker, and what to do where it is another one now.
 
-    clock: whose clock stamps its records matters too.
+    remedy: where it was deleted or made again. added: where it has more partitions. clock: it matters too whose clock
+    stamps its records.
     """
 
     facts: TopicFacts
@@ -65,40 +66,40 @@ def repartitioned(topic: str, before: int, now: int, remedy: str) -> str:
     return f"topic {topic} had {before} partitions and now has {now}: {remedy}"
 
 
-def kept_input(facts: TopicFacts) -> Kept:
+def input_at_start(facts: TopicFacts) -> TopicAtStart:
     """The topic that is counted."""
-    return Kept(facts, clock=True)
+    return TopicAtStart(facts, clock=True)
 
 
-def kept_own(facts: TopicFacts, rules: TopicRules) -> Kept:
+def own_at_start(facts: TopicFacts, rules: TopicRules) -> TopicAtStart:
     """A topic of the pipeline itself."""
     remedy = NEW_EPOCH if rules.purpose is Purpose.LEDGER else NEW_PIPELINE
-    return Kept(facts, remedy, f"it has to have as many as the input: {NEW_PIPELINE}")
+    return TopicAtStart(facts, remedy, f"it has to have as many as the input: {NEW_PIPELINE}")
 
 
-def kept_letters(facts: TopicFacts) -> Kept:
+def dead_letters_at_start(facts: TopicFacts) -> TopicAtStart:
     """The topic of pointers to dropped records."""
-    return Kept(facts, _MADE_AGAIN, _MADE_AGAIN)
+    return TopicAtStart(facts, _MADE_AGAIN, _MADE_AGAIN)
 
 
-def kept_copy(source: TopicFacts, target: TopicFacts, positions: TopicFacts) -> dict[str, Kept]:
+def copy_at_start(source: TopicFacts, target: TopicFacts, positions: TopicFacts) -> dict[str, TopicAtStart]:
     """The topics of a copy, by name: what is read, what is written, and where its positions are."""
     anew = f"delete topic {positions.name}, whose positions are of the old one, and start the copy again"
     more = f"stop the copy, add as many partitions to topic {positions.name}, and start it again"
     return {
-        source.name: Kept(source, anew, more),
-        target.name: Kept(target, f"{NEW_EPOCH}; {anew}: it copies what its source still holds", clock=True),
-        positions.name: Kept(positions, _COPIED_AGAIN, _COPIED_AGAIN),
+        source.name: TopicAtStart(source, anew, more),
+        target.name: TopicAtStart(target, f"{NEW_EPOCH}; {anew}: it copies what its source still holds", clock=True),
+        positions.name: TopicAtStart(positions, _COPIED_AGAIN, _COPIED_AGAIN),
     }
 
 
-def changes(kept: Iterable[Kept], now: Mapping[str, TopicFacts]) -> list[str]:
+def changes(at_start: Iterable[TopicAtStart], now: Mapping[str, TopicFacts]) -> list[str]:
     """What changed about these topics, one line each with its remedy."""
-    return [line for each in kept for line in each.changes(now.get(each.facts.name))]
+    return [line for topic in at_start for line in topic.changes(now.get(topic.facts.name))]
 
 
 def pipeline_changes(
-    kept: Iterable[Kept],
+    at_start: Iterable[TopicAtStart],
     now: Mapping[str, TopicFacts],
     source: str,
     rules: Sequence[TopicRules],
@@ -106,9 +107,9 @@ def pipeline_changes(
     window: WindowNeeds,
 ) -> list[str]:
     """What changed about the topics of a pipeline, else why no worker would start with them as they are now."""
-    found = changes(kept, now)
-    if found or source not in now:
-        return found
+    changed = changes(at_start, now)
+    if changed or source not in now:
+        return changed
     return input_problems(now[source], settings, window) + problems(now, rules, now[source].partitions)
 
 
@@ -117,7 +118,7 @@ def _other_clock(before: TopicFacts, now: TopicFacts) -> list[str]:
     name, was, is_now = "message.timestamp.type", before.timestamp_type, now.timestamp_type
     if was != is_now:
         return [f"topic {now.name}: {name} was {was} and now is {is_now}: {OTHER_CLOCK}"]
-    if was == TIMESTAMP_TYPES["log_append_time"]:
+    if was == LOG_APPEND_TIME:
         return []
     return [
         f"topic {now.name}: the bound of time stamps {direction} the broker's clock was {duration(bound)} and now is "

@@ -7,41 +7,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from sfm_stream.transport.kafka.kafka_python.client import MAX_RECORD_BYTES
+from sfm_stream.transport.kafka.cluster_values import MAX_RECORD_BYTES
+from sfm_stream.transport.kafka.topic_facts import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    OLDER_TIMESTAMP_BOUND,
+    UNBOUNDED_MS,
+    TopicFacts,
+    timestamp_bound,
+)
 from sfm_stream.units import HOUR_MS
 
 MAX_BATCH_BYTES = MAX_RECORD_BYTES + 4096
 """The largest record in a batch of its own."""
 REPLICATED = 3
 """From this many replicas on, two of them have to have a record before it counts as written."""
-UNBOUNDED_MS = (1 << 63) - 1
-_BOUND = "message.timestamp.{}.max.ms"
-_OLDER_BOUND = "message.timestamp.difference.max.ms"
-"""For both directions; the only one before Kafka 3.6, gone since 4.0."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicFacts:
-    """A topic as it is. topic_id: another one once it is deleted and made again; "" where the broker gives none.
-
-    replication: of the partition with the fewest replicas.
-    """
-
-    name: str
-    topic_id: str
-    partitions: int
-    replication: int
-    configs: Mapping[str, str]
-
-    @property
-    def timestamp_type(self) -> str:
-        """Whose clock stamps the records: LogAppendTime, or CreateTime."""
-        return self.configs.get("message.timestamp.type", "CreateTime")
-
-    def timestamp_bound_ms(self, direction: str) -> int:
-        """How far "before" or "after" the broker's clock time stamps of producers may lie."""
-        bound = int(self.configs.get(_BOUND.format(direction), UNBOUNDED_MS))
-        return bound if bound != UNBOUNDED_MS else int(self.configs.get(_OLDER_BOUND, UNBOUNDED_MS))
 
 
 class Purpose(StrEnum):
@@ -80,24 +60,24 @@ class TopicRules:
         """Settings of the new topic. older: for a broker that knows one bound of time stamps only."""
         settings = {demand.setting: demand.value for demand in self._demands(replication)}
         if self.purpose in RELEASED:
-            bounds = [_OLDER_BOUND] if older else [_BOUND.format("before"), _BOUND.format("after")]
+            bounds = [OLDER_TIMESTAMP_BOUND] if older else [timestamp_bound("before"), timestamp_bound("after")]
             settings |= dict.fromkeys(bounds, str(UNBOUNDED_MS))
         return settings
 
     def problems(self, facts: TopicFacts, partitions: int) -> list[str]:
         """What is wrong with the topic, one line each. partitions: of the input."""
-        found = [_wrong_partitions(facts, partitions)] if facts.partitions != partitions else []
+        wrong = [_wrong_partitions(facts, partitions)] if facts.partitions != partitions else []
         for demand in self._demands(facts.replication):
             value = facts.configs.get(demand.setting)
             if value is not None and demand.met is not None and not demand.met(value):
                 needed = f"{demand.value} or more" if demand.or_more else demand.value
-                found.append(_wrong(facts, demand.setting, value, needed, demand.otherwise))
+                wrong.append(_wrong(facts, demand.setting, value, needed, demand.otherwise))
         if self.purpose in RELEASED:
             for direction, windows in (("before", "old windows"), ("after", "windows ahead of its clock")):
                 if (bound := facts.timestamp_bound_ms(direction)) != UNBOUNDED_MS:
                     setting, otherwise = _bound_setting(facts, direction), f"the broker refuses {windows}"
-                    found.append(_wrong(facts, setting, str(bound), str(UNBOUNDED_MS), otherwise))
-        return found
+                    wrong.append(_wrong(facts, setting, str(bound), str(UNBOUNDED_MS), otherwise))
+        return wrong
 
     def _demands(self, replication: int) -> list[_Demand]:
         return [*_PURPOSES[self.purpose](self.retention_ms), *_everywhere(replication)]
@@ -111,9 +91,9 @@ def own_topics(pipeline: str, outbox_retention_ms: int) -> tuple[TopicRules, ...
     )
 
 
-def problems(found: Mapping[str, TopicFacts], rules: Iterable[TopicRules], partitions: int) -> list[str]:
+def problems(facts: Mapping[str, TopicFacts], rules: Iterable[TopicRules], partitions: int) -> list[str]:
     """What is wrong with topics that exist, one line each with its remedy. partitions: of the input."""
-    return [line for rule in rules if rule.name in found for line in rule.problems(found[rule.name], partitions)]
+    return [line for rule in rules if rule.name in facts for line in rule.problems(facts[rule.name], partitions)]
 
 
 class ClusterNeeds(Protocol):
@@ -140,15 +120,15 @@ class WindowNeeds(Protocol):
 
 def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeeds) -> list[str]:
     """Why the input topic must not be counted with these settings, one line each with its remedy."""
-    found = _clock_problems(facts, settings, window)
+    wrong = _clock_problems(facts, settings, window)
     policy = _policy(facts.configs.get("cleanup.policy", "delete"))
     if "compact" in policy:
-        found.append(_wrong(facts, "cleanup.policy", ",".join(sorted(policy)), "delete", _COMPACTED))
+        wrong.append(_wrong(facts, "cleanup.policy", ",".join(sorted(policy)), "delete", _COMPACTED))
     retention_ms = int(facts.configs.get("retention.ms", -1))
     needed_ms = window.size + window.grace_ms + settings.downtime
     if "delete" in policy and retention_ms != -1 and retention_ms <= needed_ms:
         why = "records of an open window are gone before it is closed; else lower kafka.downtime"
-        found.append(
+        wrong.append(
             _wrong(
                 facts,
                 "retention.ms",
@@ -157,7 +137,7 @@ def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeed
                 why,
             )
         )
-    return found
+    return wrong
 
 
 def input_warnings(facts: TopicFacts) -> list[str]:
@@ -175,7 +155,7 @@ def _clock_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNee
     """Who gives the time stamps: it decides the privacy unit, and how far ahead the clock of a window can be set."""
     kind = facts.timestamp_type
     given = f"topic {facts.name}: message.timestamp.type is {kind} where kafka.timestamps is {settings.timestamps}"
-    if kind == "LogAppendTime":
+    if kind == LOG_APPEND_TIME:
         if settings.timestamps == "log_append_time":
             return []
         return [
@@ -197,17 +177,17 @@ def _clock_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNee
 
 def _bound_setting(facts: TopicFacts, direction: str) -> str:
     """The setting that timestamp_bound_ms() is taken from."""
-    setting = _BOUND.format(direction)
+    setting = timestamp_bound(direction)
     unset = int(facts.configs.get(setting, UNBOUNDED_MS)) == UNBOUNDED_MS
-    return _OLDER_BOUND if unset and _OLDER_BOUND in facts.configs else setting
+    return OLDER_TIMESTAMP_BOUND if unset and OLDER_TIMESTAMP_BOUND in facts.configs else setting
 
 
 def _policy(value: str) -> set[str]:
     return {part.strip() for part in value.split(",")} - {""}
 
 
-def _wrong(facts: TopicFacts, setting: str, found: str, needed: str, otherwise: str) -> str:
-    return f"topic {facts.name}: {setting} is {found}, set it to {needed}: {otherwise}"
+def _wrong(facts: TopicFacts, setting: str, value: str, needed: str, otherwise: str) -> str:
+    return f"topic {facts.name}: {setting} is {value}, set it to {needed}: {otherwise}"
 
 
 def _wrong_partitions(facts: TopicFacts, partitions: int) -> str:
@@ -253,7 +233,7 @@ def _everywhere(replication: int) -> list[_Demand]:
     ]
 
 
-def _kept(retention_ms: int, otherwise: str) -> list[_Demand]:
+def _retained(retention_ms: int, otherwise: str) -> list[_Demand]:
     """Nothing is compacted away, nor deleted before its time; retention_ms: -1 for never."""
 
     def long_enough(value: str) -> bool:
@@ -268,7 +248,7 @@ def _kept(retention_ms: int, otherwise: str) -> list[_Demand]:
 
 def _outbox(retention_ms: int) -> list[_Demand]:
     gone = "releases may be deleted before they are published"
-    return [*_kept(retention_ms, gone), _Demand("message.timestamp.type", "LogAppendTime")]
+    return [*_retained(retention_ms, gone), _Demand("message.timestamp.type", LOG_APPEND_TIME)]
 
 
 def _ledger(_: int) -> list[_Demand]:
@@ -287,8 +267,8 @@ def _ledger(_: int) -> list[_Demand]:
 def _released(_: int) -> list[_Demand]:
     stamped = "the end of the window is the time stamp of a release"
     return [
-        *_kept(-1, _DELETED),
-        _Demand("message.timestamp.type", "CreateTime", lambda value: value == "CreateTime", stamped),
+        *_retained(-1, _DELETED),
+        _Demand("message.timestamp.type", CREATE_TIME, lambda value: value == CREATE_TIME, stamped),
     ]
 
 

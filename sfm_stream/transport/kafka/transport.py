@@ -13,27 +13,30 @@ import socket
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from threading import Event
-from typing import Any
-
-from kafka import KafkaConsumer, TopicPartition
-from kafka.structs import MemberState, OffsetAndMetadata
 
 from sfm_stream.clock import now_ms
 from sfm_stream.errors import BrokerAway, StateError, UsageError
 from sfm_stream.transport.contract import InputEvent
+from sfm_stream.transport.kafka.cluster import Cluster
+from sfm_stream.transport.kafka.cluster_values import GroupOffset, Membership, TopicPartition
+from sfm_stream.transport.kafka.endpoints import Endpoints
 from sfm_stream.transport.kafka.idle_ends import IdleEnds
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.producer import Transactions, UnknownOutcome
-from sfm_stream.transport.kafka.kafka_python.rebalance import Rebalance
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
 from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
-from sfm_stream.transport.kafka.route import Route
+from sfm_stream.transport.kafka.partitions import (
+    TO_BE_REVOKED,
+    WITHOUT_POSITION,
+    Partitions,
+    ReadingEvent,
+    ReadingState,
+)
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transactions import Transactions, UnknownOutcome
 from sfm_stream.types import Assigned, Record, Revoked, Step
 
 _log = logging.getLogger(__name__)
 
 POLL_MS = 200
-FIRST = "/first"
+FIRST_START = "/first"
 """Ends the name of a transaction that wrote a ledger entry without a group offset: that of a first start."""
 _MAX_BATCHES = 512
 _LEDGER_PATIENCE_S = 0.5
@@ -46,50 +49,43 @@ class KafkaTransport:
     restored: positions that were not those of the consumer group, and taken from the ledger.
     """
 
-    def __init__(self, connection: Connection, route: Route, log: TopicLog) -> None:
-        self._connection, self._route, self._log = connection, route, log
-        self._ledger = Ledger(log, route.ledger)
-        self._partitions = log.partitions(route.source)
-        if not self._partitions:
-            raise StateError(f"topic {route.source} does not exist")
+    def __init__(self, cluster: Cluster, endpoints: Endpoints, log: TopicLog) -> None:
+        self._endpoints, self._log = endpoints, log
+        self._ledger = Ledger(log, endpoints.ledger)
+        self._partition_count = log.partitions(endpoints.source)
+        if not self._partition_count:
+            raise StateError(f"topic {endpoints.source} does not exist")
         instance = f"{socket.gethostname()}-{os.getpid()}-{now_ms()}"
-        self._transactions = Transactions(connection, f"{route.group}-{instance}")
-        self._rebalance = Rebalance()
-        self._consumer: KafkaConsumer = connection.consumer(route.group)
-        self._rebalance.consumer = self._consumer
-        self._consumer.subscribe([route.source], listener=self._rebalance)
+        self._transactions = Transactions(cluster, f"{endpoints.group}-{instance}")
+        self._settle_patience_s = cluster.transaction_ms / 1000 + 5
+        self._reader = cluster.group_reader(endpoints.group, endpoints.source)
         # A leader of the group that has not heard of the topic yet would assign none of it, to anybody.
-        _patiently(lambda: self._consumer.partitions_for_topic(route.source), connection)
-        self._membership: Any = None
-        self._told: set[int] = set()
-        self._waiting: set[int] = set()
-        self._next: dict[int, int] = {}
-        self._starts: dict[int, int] = {}
-        self._idle = IdleEnds(log, route.source)
+        _patiently(self._reader.partition_count)
+        self._membership: Membership | None = None
+        self._states = Partitions()
+        self._idle = IdleEnds(log, endpoints.source)
         self._sequence = 0
         self.restored = 0
 
     @property
     def partitions(self) -> int:
         """Raises StateError where partitions were added since the start."""
-        with self._connection.speaking():
-            found = self._consumer.partitions_for_topic(self._route.source)
-        if found:  # a topic that is not there may be one that the broker has not heard of yet
-            self._route.require_partitions(self._partitions, len(found))
-        return self._partitions
+        if now := self._reader.partition_count():  # a topic that is not there may be one not heard of yet
+            self._endpoints.require_partitions(self._partition_count, now)
+        return self._partition_count
 
     def poll(self) -> Sequence[InputEvent]:
         """As in the protocol. Raises BrokerError, and StateError where partitions were added, records are gone, the
-        topic is a new one, or a batch was stamped by another clock than the route says.
+        topic is a new one, or a batch was stamped by another clock than the endpoints say.
 
-        After an error what it found is lost: restart() makes it good.
+        What it had found when it raised an error is lost: restart() makes it good.
         """
-        events = self._found()
+        events = self._new_events()
         for event in events:
             if isinstance(event, Assigned):
-                self._told.add(event.partition)
+                self._states.on(ReadingEvent.TOLD_ASSIGNED, event.partition)
             elif isinstance(event, Revoked):
-                self._told.discard(event.partition)
+                self._states.on(ReadingEvent.TOLD_REVOKED, event.partition)
         return events
 
     def restart(self) -> None:
@@ -97,50 +93,36 @@ class KafkaTransport:
 
         For after a BrokerAway: it leaves open what is committed, and perhaps what was read.
         """
-        self.hold(set(self._next))
-        self._waiting |= set(self._next)
-        self._next.clear()
+        for partition in self._reader.assigned() & self._states.positions().keys():
+            self._reader.pause(partition)
+        for partition in self._states.having(frozenset(ReadingState)):
+            self._states.on(ReadingEvent.RESTARTED, partition)
         self._idle.forget()
 
-    def _found(self) -> list[InputEvent]:
-        with self._connection.speaking():
-            found = self._consumer.poll(timeout_ms=POLL_MS, max_records=_MAX_BATCHES)
-            membership = self._consumer.group_metadata()
-        self._route.require_same(self._consumer)
-        events: list[InputEvent] = [*self._changes()]
-        if membership.generation_id < 0:
-            self._membership = None
-        elif membership.state == MemberState.STABLE:
-            # While it joins, a member has a new generation before it is told what it lost in it.
-            self._membership = membership
-        for place, batches in found.items():
-            if place.partition in self._next:
-                self._route.require_clock(batches)
-                events += batches
-                self._next[place.partition] = batches[-1].next_offset
-        events += self._idle.reached(self._next, self.position)
-        return events
-
     def seek(self, partition: int, offset: int) -> None:
-        if partition not in self._next:
+        if partition not in self._states.positions():
             raise UsageError(f"partition {partition} is not assigned, so that nothing can be sought in it")
-        place = self._place(partition)
-        with self._connection.speaking():
-            first = self._starts[partition]  # as it was at the assignment; the cluster is not asked again
-            if offset < first:
-                raise StateError(
-                    f"topic {self._route.source}, partition {partition}: reading should go on at offset {offset}, the "
-                    f"log begins at {first}: {first - offset} records are gone. Their windows cannot be counted any "
-                    "more: raise pipeline.epoch and set window.start to a later window border"
-                )
-            self._consumer.seek(place, offset)
-            self._consumer.resume(place)
-        self._next[partition] = offset
+        first = self._states.log_start(partition)  # as it was at the assignment; the cluster is not asked again
+        if offset < first:
+            raise StateError(
+                f"topic {self._endpoints.source}, partition {partition}: reading should go on at offset {offset}, the "
+                f"log begins at {first}: {first - offset} records are gone. Their windows cannot be counted any "
+                "more: raise pipeline.epoch and set window.start to a later window border"
+            )
+        self._reader.seek(partition, offset)
+        self._reader.resume(partition)
+        self._states.seek(partition, offset)
 
     def hold(self, partitions: Set[int]) -> None:
         """As in the protocol: the client keeps what it has fetched of a paused partition, and fetches no more of it."""
-        for place in self._consumer.assignment() & {self._place(partition) for partition in self._next}:
-            (self._consumer.pause if place.partition in partitions else self._consumer.resume)(place)
+        told = self._states.having(frozenset({ReadingState.READING, ReadingState.HELD}))
+        for partition in self._reader.assigned().intersection(told):
+            if partition in partitions:
+                self._reader.pause(partition)
+                self._states.on(ReadingEvent.HOLD, partition)
+            else:
+                self._reader.resume(partition)
+                self._states.on(ReadingEvent.GO_ON, partition)
 
     def commit(self, step: Step) -> bool:
         """As in the protocol; False also where this worker is no member of the group any more.
@@ -162,7 +144,7 @@ class KafkaTransport:
     def close(self) -> None:
         """Leave the group; nothing that is not committed is."""
         self._transactions.close()
-        self._consumer.close(autocommit=False, timeout_ms=3000)
+        self._reader.close()
 
     def entries(self, partition: int) -> dict[str, Entry]:
         """Positions of every worker in a partition, as they were at the last look."""
@@ -175,109 +157,122 @@ class KafkaTransport:
 
     def ends(self) -> dict[int, int]:
         """High watermarks of the assigned partitions, of now: how far they could be read."""
-        return self._log.ends(self._route.source, sorted(self._next), stable=False)
+        return self._log.ends(self._endpoints.source, sorted(self._states.positions()), stable=False)
+
+    def _new_events(self) -> list[InputEvent]:
+        batches = self._reader.poll(POLL_MS, _MAX_BATCHES)
+        membership = self._reader.membership()
+        self._endpoints.require_same_topic(self._reader.topic_id())
+        events: list[InputEvent] = [*self._changes()]
+        if not membership.valid:
+            self._membership = None
+        elif membership.settled:
+            # While it joins, a member has a new generation before it is told what it lost in it.
+            self._membership = membership
+        positions = self._states.positions()
+        for partition, of_partition in batches.items():
+            if partition in positions:
+                self._endpoints.require_clock(of_partition)
+                events += of_partition
+                self._states.advance(partition, of_partition[-1].next_offset)
+        events += self._idle.reached(positions, self.position)
+        return events
 
     def _changes(self) -> list[InputEvent]:
         """What the rebalances of the last poll mean, in their order; positions are looked up here, not in them."""
-        for taken, partitions in self._rebalance.drain():
-            for partition in partitions:
-                self._waiting.discard(partition)
-                self._next.pop(partition, None)
+        for rebalance in self._reader.rebalances():
+            for partition in rebalance.partitions:
+                self._states.on(ReadingEvent.GIVEN if rebalance.given else ReadingEvent.TAKEN, partition)
                 self._idle.forget(partition)
-                if taken:
-                    self._waiting.add(partition)
-        events: list[InputEvent] = [Revoked(partition) for partition in sorted(self._told - set(self._next))]
-        if events or self._waiting:
+        events: list[InputEvent] = [Revoked(partition) for partition in self._states.having(TO_BE_REVOKED)]
+        if events or self._states.having(WITHOUT_POSITION):
             _ = self.partitions
         for partition, end in sorted(self._ledger_ends().items()):
             try:
-                entry = self._ledger.entries(partition, _LEDGER_PATIENCE_S, end).get(self._route.worker)
-                self._starts |= self._log.starts(self._route.source, [partition])
+                entry = self._ledger.entries(partition, _LEDGER_PATIENCE_S, end).get(self._endpoints.worker)
+                log_start = self._log.starts(self._endpoints.source, [partition])[partition]
                 self._compare(partition, entry)
             except BrokerAway as error:
                 _log.info("partition %d waits for its position: %s", partition, error)
                 continue
-            self._waiting.discard(partition)
-            events.append(self._take_up(partition, entry))
+            events.append(self._take_up(partition, entry, log_start))
         return events
 
     def _ledger_ends(self) -> dict[int, int]:
         """Of the partitions that wait for their position; those that cannot be found out now go on waiting."""
-        if not self._waiting:
+        waiting = set(self._states.having(WITHOUT_POSITION))
+        if not waiting:
             return {}
         try:
-            ends = self._ledger.ends(self._waiting)
+            ends = self._ledger.ends(waiting)
         except BrokerAway as error:
             ends, why = {}, str(error)
         else:
             why = "not all replicas in sync answer"
-        if waiting := self._waiting - ends.keys():
-            _log.info("partitions %s wait for the end of the ledger: %s", sorted(waiting), why)
+        if unknown := waiting - ends.keys():
+            _log.info("partitions %s wait for the end of the ledger: %s", sorted(unknown), why)
         return ends
 
-    def _take_up(self, partition: int, entry: Entry | None) -> Assigned:
-        offset = self._starts[partition] if entry is None else entry.commit.offset
-        self._next[partition] = offset
+    def _take_up(self, partition: int, entry: Entry | None, log_start: int) -> Assigned:
+        offset = log_start if entry is None else entry.commit.offset
+        self._states.locate(partition, log_start, offset)
         self.seek(partition, offset)
         return Assigned(partition, None if entry is None else entry.commit)
 
     def _compare(self, partition: int, entry: Entry | None) -> None:
         """Say so where the group's offset is not the ledger's: it was lost, reset or expired. The ledger holds."""
-        if entry is None or entry.transaction.endswith(FIRST):
+        if entry is None or entry.transaction.endswith(FIRST_START):
             return
-        with self._connection.speaking():
-            group = self._consumer.committed(self._place(partition), metadata=True, timeout_ms=5000)
+        group = self._reader.committed(partition)
         if group is None or group.metadata != entry.transaction:
             self.restored += 1
             _log.warning(
                 "topic %s, partition %d: the offset of group %s is %s; going on at %d, which the ledger holds",
-                self._route.source,
+                self._endpoints.source,
                 partition,
-                self._route.group,
+                self._endpoints.group,
                 "not there" if group is None else group.offset,
                 entry.commit.offset,
             )
 
     def position(self, partition: int) -> int:
         """How far the partition is read: past control records too, which no batch shows."""
-        with self._connection.speaking():
-            position = self._consumer.position(self._place(partition), timeout_ms=1000)
-        return int(position) if position is not None else self._next[partition]
+        position = self._reader.position(partition)
+        return self._states.positions()[partition] if position is None else position
 
     def _records(self, step: Step, name: str) -> list[Record]:
         """The ledger's entries first: whatever else of the transaction is in the log, its name is there before."""
-        route, now = self._route, now_ms()
+        endpoints, now = self._endpoints, now_ms()
         entries = [
-            Record(route.ledger, at.partition, entry_key(route.worker, at.partition), entry_value(at, name), now)
+            Record(
+                endpoints.ledger, at.partition, entry_key(endpoints.worker, at.partition), entry_value(at, name), now
+            )
             for at in step.commit
         ]
-        return entries + [replace(record, topic=route.topics[record.topic]) for record in step.publish]
+        return entries + [replace(record, topic=endpoints.topics[record.topic]) for record in step.publish]
 
-    def _offsets(self, step: Step, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        return {self._place(commit.partition): OffsetAndMetadata(commit.offset, name, -1) for commit in step.commit}
+    def _offsets(self, step: Step, name: str) -> dict[TopicPartition, GroupOffset]:
+        source = self._endpoints.source
+        return {TopicPartition(source, at.partition): GroupOffset(at.offset, name) for at in step.commit}
 
     def _settled(self, step: Step, name: str, error: UnknownOutcome) -> bool:
         """Whether a transaction of unknown outcome is committed, from the ledger, once its producer is renewed."""
         if not step.commit:
             raise error
         self._transactions.settle()
-        patience_s = self._connection.transaction_ms / 1000 + 5
-        entry = self._ledger.entries(step.commit[0].partition, patience_s).get(self._route.worker)
+        entries = self._ledger.entries(step.commit[0].partition, self._settle_patience_s)
+        entry = entries.get(self._endpoints.worker)
         done = entry is not None and entry.transaction == name
         _log.warning("the transaction was %s", "committed" if done else "not committed")
         return done
 
-    def _place(self, partition: int) -> TopicPartition:
-        return TopicPartition(self._route.source, partition)
 
-
-def _patiently(ask: Callable[[], object], connection: Connection) -> None:
+def _patiently(ask: Callable[[], object]) -> None:
     """Ask again where a broker is away: another one may know. Raises BrokerAway in the end."""
     for left in reversed(range(_TRIES)):
         try:
-            with connection.speaking():
-                ask()
-                return
+            ask()
+            return
         except BrokerAway:
             if not left:
                 raise

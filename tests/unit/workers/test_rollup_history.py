@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from support.fake_kafka import FakeConnection, run_on
-from support.fake_kafka_broker import FakeCluster
+from support.fake_kafka import FakeCluster, run_on
+from support.fake_kafka_broker import FakeBroker
 from support.rollup_runs import HOUR_MS, QUARTER_MS, at, cheap_estimate, marker, release
 
 from sfm_stream.pipeline.rollup import open_spans as sums
 from sfm_stream.pipeline.rollup.calendar import calendar
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
-from sfm_stream.transport.kafka.transport import KafkaTransport, Route
+from sfm_stream.transport.kafka.endpoints import Endpoints
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.transport.kafka.transport import KafkaTransport
 from sfm_stream.units import ROLLUPS
 from sfm_stream.wire.codec import RollupRecord, decode
 from sfm_stream.workers.rollup import RollupWorker
 
 T0, QUARTERS = at("2026-01-01"), 96
-NAMES = Route("sketches", "group", "rollup", "ledger", {ROLLUPS: "rollups"})
+ENDPOINTS = Endpoints("sketches", "group", "rollup", "ledger", {ROLLUPS: "rollups"})
 
 
 class Pipeline:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(sums, "estimate", cheap_estimate)
-        self.cluster = FakeCluster(T0)
+        self.cluster = FakeBroker(T0)
         run_on(self.cluster, patch)
         for topic in ("sketches", "ledger", "rollups"):
             self.cluster.create(topic, 1)
@@ -36,9 +37,9 @@ class Pipeline:
 
     def work(self, until_ms: int, grain: str) -> None:
         """One owner, until a span that ends then is published."""
-        link = FakeConnection(("model",), cluster=self.cluster)
-        log = TopicLog(link, {ROLLUPS: "rollups"})
-        transport = KafkaTransport(link, NAMES, log)
+        cluster = FakeCluster(broker=self.cluster)
+        log = TopicLog(cluster, {ROLLUPS: "rollups"})
+        transport = KafkaTransport(cluster, ENDPOINTS, log)
         worker = RollupWorker("views", calendar("UTC", QUARTER_MS, 0, 2030), transport, log, 8 << 20)
         for _ in range(400):
             worker.tick(lambda: False)

@@ -9,15 +9,16 @@ import pytest
 
 from sfm_stream.config.tables import KafkaTable, WindowTable
 from sfm_stream.transport.kafka.topic_changes import (
-    Kept,
+    TopicAtStart,
     changes,
-    kept_copy,
-    kept_input,
-    kept_letters,
-    kept_own,
+    copy_at_start,
+    dead_letters_at_start,
+    input_at_start,
+    own_at_start,
     pipeline_changes,
 )
-from sfm_stream.transport.kafka.topic_rules import UNBOUNDED_MS, TopicFacts, own_topics
+from sfm_stream.transport.kafka.topic_facts import UNBOUNDED_MS, TopicFacts
+from sfm_stream.transport.kafka.topic_rules import own_topics
 
 DAY_MS = 86_400_000
 WINDOW = WindowTable(size="10m", grace="5m", max_future_skew="1h")
@@ -33,24 +34,26 @@ def facts(name: str, **configs: str) -> TopicFacts:
 SOURCE = facts("in", message_timestamp_type="CreateTime", retention_ms="-1", message_timestamp_after_max_ms="3600000")
 APPENDED = facts("in", message_timestamp_type="LogAppendTime", retention_ms="-1")
 OWN = {rule.name: TopicFacts(rule.name, f"id of {rule.name}", 2, 3, rule.created_with(3)) for rule in RULES}
-KEPT = [kept_input(SOURCE), *(kept_own(OWN[rule.name], rule) for rule in RULES)]
+AT_START = [input_at_start(SOURCE), *(own_at_start(OWN[rule.name], rule) for rule in RULES)]
 
 
 def altered(before: TopicFacts, **configs: str) -> TopicFacts:
     return replace(before, configs={**before.configs, **{key.replace("_", "."): v for key, v in configs.items()}})
 
 
-def found(*now: TopicFacts, gone: str = "", timestamps: str = "create_time", kept: list[Kept] = KEPT) -> list[str]:
+def changed(
+    *now: TopicFacts, gone: str = "", timestamps: str = "create_time", topics: list[TopicAtStart] = AT_START
+) -> list[str]:
     """Of the pipeline, with these topics in place of those that are right."""
     there = {SOURCE.name: SOURCE, **OWN} | {each.name: each for each in now}
     there.pop(gone, None)
     settings = KafkaTable(bootstrap=["x"], topic="in", timestamps=timestamps, downtime="1d")
-    return pipeline_changes(kept, there, "in", RULES, settings, WINDOW)
+    return pipeline_changes(topics, there, "in", RULES, settings, WINDOW)
 
 
 def test_topics_as_they_were_are_no_change():
-    assert found() == []
-    assert found(altered(SOURCE, segment_ms="1", retention_ms=str(30 * DAY_MS))) == []
+    assert changed() == []
+    assert changed(altered(SOURCE, segment_ms="1", retention_ms=str(30 * DAY_MS))) == []
 
 
 @pytest.mark.parametrize(
@@ -79,75 +82,80 @@ def test_topics_as_they_were_are_no_change():
     ],
 )
 def test_each_change_of_the_input_is_one_line(now, line):
-    [said] = found(now)
+    [said] = changed(now)
     assert said.startswith("topic in")
     assert line in said
     assert "\n" not in said
 
 
 def test_a_deleted_input_is_named_with_a_new_epoch():
-    [line] = found(gone="in")
+    [line] = changed(gone="in")
     assert line == f"topic in was deleted, and with it what was not read yet: {NEW_EPOCH}"
 
 
 def test_the_bound_of_older_brokers_is_seen_too():
     base = replace(SOURCE, configs={"message.timestamp.type": "CreateTime", DIFFERENCE: "3600000"})
-    lines = changes([kept_input(base)], {"in": altered(base, message_timestamp_difference_max_ms="9")})
+    lines = changes([input_at_start(base)], {"in": altered(base, message_timestamp_difference_max_ms="9")})
     assert len(lines) == 2
     assert all("was 1h and now is 9ms" in line for line in lines)
 
 
 def test_bounds_do_not_matter_where_the_broker_gives_the_time():
-    kept = [kept_input(APPENDED), *KEPT[1:]]
-    assert found(APPENDED, kept=kept, timestamps="log_append_time") == []
-    assert found(altered(APPENDED, message_timestamp_after_max_ms="9"), kept=kept, timestamps="log_append_time") == []
-    [line] = found(altered(APPENDED, message_timestamp_type="CreateTime"), kept=kept, timestamps="log_append_time")
+    at_start = [input_at_start(APPENDED), *AT_START[1:]]
+    assert changed(APPENDED, topics=at_start, timestamps="log_append_time") == []
+    assert (
+        changed(altered(APPENDED, message_timestamp_after_max_ms="9"), topics=at_start, timestamps="log_append_time")
+        == []
+    )
+    [line] = changed(
+        altered(APPENDED, message_timestamp_type="CreateTime"), topics=at_start, timestamps="log_append_time"
+    )
     assert "was LogAppendTime and now is CreateTime" in line
 
 
 def test_a_broker_that_gives_no_ids_leaves_the_other_facts_to_tell():
-    assert found(replace(SOURCE, topic_id="")) == []
-    without = [kept_input(replace(SOURCE, topic_id="")), *KEPT[1:]]
-    assert found(kept=without) == []
-    assert len(found(replace(SOURCE, partitions=5), kept=without)) == 1
+    assert changed(replace(SOURCE, topic_id="")) == []
+    without = [input_at_start(replace(SOURCE, topic_id="")), *AT_START[1:]]
+    assert changed(topics=without) == []
+    assert len(changed(replace(SOURCE, partitions=5), topics=without)) == 1
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_topics_of_its_own_are_looked_at_as_at_the_start(name):
     remedy = NEW_EPOCH if name == "p.ledger" else "give the pipeline another id and set window.start"
-    [line] = found(gone=name)
+    [line] = changed(gone=name)
     assert line.startswith(f"topic {name} was deleted")
     assert remedy in line
-    [line] = found(replace(OWN[name], topic_id="new"))
+    [line] = changed(replace(OWN[name], topic_id="new"))
     assert line.startswith(f"topic {name} was deleted and made again")
     assert remedy in line
-    [line] = found(replace(OWN[name], partitions=3))
+    [line] = changed(replace(OWN[name], partitions=3))
     assert line.startswith(f"topic {name} had 2 partitions and now has 3: it has to have as many as the input")
-    [line] = found(altered(OWN[name], max_message_bytes="1000"))
+    [line] = changed(altered(OWN[name], max_message_bytes="1000"))
     assert line.startswith(f"topic {name}: max.message.bytes is 1000, set it to")
 
 
 def test_several_changes_are_several_lines():
-    assert len(found(replace(SOURCE, topic_id="new"), replace(OWN["p.ledger"], topic_id="new"), gone="p.outbox")) == 3
+    assert len(changed(replace(SOURCE, topic_id="new"), replace(OWN["p.ledger"], topic_id="new"), gone="p.outbox")) == 3
 
 
 def test_the_topics_of_a_copy():
     source, target, positions = facts("raw"), facts("in"), facts("p.repartition")
-    kept = kept_copy(source, target, positions)
+    at_start = copy_at_start(source, target, positions)
     there = {each.name: each for each in (source, target, positions)}
-    assert changes(kept.values(), there) == []
+    assert changes(at_start.values(), there) == []
     # Whose clock its source has does not matter to a copy, that of what it writes does.
-    assert changes(kept.values(), there | {"raw": altered(source, message_timestamp_type="LogAppendTime")}) == []
-    [line] = changes(kept.values(), there | {"in": altered(target, message_timestamp_type="LogAppendTime")})
+    assert changes(at_start.values(), there | {"raw": altered(source, message_timestamp_type="LogAppendTime")}) == []
+    [line] = changes(at_start.values(), there | {"in": altered(target, message_timestamp_type="LogAppendTime")})
     assert NEW_EPOCH in line
-    [line] = changes(kept.values(), there | {"raw": replace(source, partitions=9)})
+    [line] = changes(at_start.values(), there | {"raw": replace(source, partitions=9)})
     assert "add as many partitions to topic p.repartition" in line
-    [line] = changes(kept.values(), there | {"raw": replace(source, topic_id="new")})
+    [line] = changes(at_start.values(), there | {"raw": replace(source, topic_id="new")})
     assert "delete topic p.repartition" in line
     for name in ("raw", "in", "p.repartition"):
-        assert len(changes(kept.values(), {key: value for key, value in there.items() if key != name})) == 1
+        assert len(changes(at_start.values(), {key: value for key, value in there.items() if key != name})) == 1
 
 
 def test_the_topic_of_dead_letters_is_made_anew_by_a_start():
-    [line] = changes([kept_letters(facts("p.dead-letters"))], {})
+    [line] = changes([dead_letters_at_start(facts("p.dead-letters"))], {})
     assert "start the workers again" in line

@@ -1,4 +1,4 @@
-"""The table of what each error of the client means: whole, and what `speaking` makes of it."""
+"""The table of what each error of the client means: whole, and what translated() makes of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kafka.coordinator.base import UnjoinedGroupException
 from kafka.util import ensure_valid_topic_name
 
 from sfm_stream.errors import BrokerAway, BrokerError, ConfigError, StateError
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.troubles import VERDICTS, Verdict, verdict
+from sfm_stream.transport.kafka.kafka_python.translation import translated
+from sfm_stream.transport.kafka.kafka_python.verdicts import VERDICTS, Verdict, verdict
 
 CLASSES = sorted(
     {kind for _, kind in inspect.getmembers(kafka_errors, inspect.isclass) if issubclass(kind, Exception)},
@@ -54,7 +54,7 @@ MEANT = {
 
 
 def speak(error: Exception) -> None:
-    with Connection(("there:1",)).speaking():
+    with translated(("there:1",)):
         raise error
 
 
@@ -70,7 +70,7 @@ def from_the_client(kind: type[Exception]) -> None:
 def test_every_class_of_the_client_is_in_the_table_and_nothing_else():
     missing = {kind.__name__ for kind in CLASSES} - VERDICTS.keys()
     assert not missing, (
-        f"say in transport/kafka/kafka_python/troubles.py what these mean to a worker: {sorted(missing)}"
+        f"say in transport/kafka/kafka_python/verdicts.py what these mean to a worker: {sorted(missing)}"
     )
     assert not VERDICTS.keys() - {kind.__name__ for kind in CLASSES}
 
@@ -103,16 +103,16 @@ def test_a_class_from_elsewhere_means_what_its_base_does():
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyError, IndexError, ValueError, AttributeError, AssertionError])
 def test_what_breaks_inside_the_client_is_told_by_its_place_and_waited_for(kind):
-    with pytest.raises(BrokerAway) as raised, Connection(("there:1",)).speaking():
+    with pytest.raises(BrokerAway) as raised, translated(("there:1",)):
         from_the_client(kind)
     assert "somebody" not in str(raised.value)
-    assert f"test_troubles.py:{from_the_client.__code__.co_firstlineno + 4} ({kind.__name__})" in str(raised.value)
+    assert f"test_verdicts.py:{from_the_client.__code__.co_firstlineno + 4} ({kind.__name__})" in str(raised.value)
     with pytest.raises(kind):
         speak(kind("here"))
 
 
 def test_it_is_so_for_what_the_client_really_raises():
-    with pytest.raises(BrokerAway, match=r"util.py:\d+ \(ValueError\)"), Connection(("there:1",)).speaking():
+    with pytest.raises(BrokerAway, match=r"util.py:\d+ \(ValueError\)"), translated(("there:1",)):
         ensure_valid_topic_name("")
 
 
@@ -132,5 +132,5 @@ def test_other_errors_pass_as_they_are(error):
 
 
 def test_a_call_of_the_client_with_a_wrong_type_is_a_fault_of_ours():
-    with pytest.raises(TypeError), Connection(("there:1",)).speaking():
+    with pytest.raises(TypeError), translated(("there:1",)):
         from_the_client(TypeError)

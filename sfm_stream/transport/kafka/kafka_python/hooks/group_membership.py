@@ -1,39 +1,36 @@
-"""What rebalances of a consumer group bring, noted while they happen, and seen through."""
+"""Membership in a consumer group: what kafka-python (3.0.12) loses of rebalances is seen through here.
+
+docs/decisions/0012 and 0015.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kafka import KafkaConsumer
-from kafka.consumer.subscription_state import ConsumerRebalanceListener
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.net.wakeup_notifier import WakeupNotifier
 
 
-class Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
-    """Notes what a rebalance brings. It runs on the client's own thread, where nothing may wait for the cluster."""
+class HonestAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
+    """Claims nothing for a member that was thrown out of its group, and tells it that it lost what it had.
 
-    def __init__(self) -> None:
-        self.consumer: KafkaConsumer | None = None
-        self._changes: list[tuple[bool, list[int]]] = []
+    kafka-python (3.0.12) goes on claiming it: then nobody is given it. And it tells such a member nothing where that
+    happens while it rejoins: it would go on with a partition that others have had in between.
+    """
 
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        self._changes.append((False, sorted(place.partition for place in revoked)))
+    coordinator: Any = None
 
-    def on_partitions_lost(self, lost: Any) -> None:
-        self.on_partitions_revoked(lost)
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        assert self.consumer is not None
-        for place in assigned:
-            # Any position but one to be looked up: the right one is sought before the partition is resumed.
-            self.consumer.seek(place, 0)
-            self.consumer.pause(place)
-        self._changes.append((True, sorted(place.partition for place in assigned)))
-
-    def drain(self) -> list[tuple[bool, list[int]]]:
-        changes, self._changes = self._changes, []
-        return changes
+    def metadata(self, topics: Any) -> Any:
+        """What the member says when it joins."""
+        if self.coordinator._generation.is_lost():
+            self.member_assignment = None
+            subscription = self.coordinator._subscription
+            if lost := set(subscription.assigned_partitions()):
+                subscription.rebalance_listener.on_partitions_lost(lost)
+                subscription.assign_from_subscribed([])
+        return super().metadata(topics)
 
 
 class WholeJoins(ConsumerCoordinator):  # type: ignore[misc]
@@ -47,11 +44,6 @@ class WholeJoins(ConsumerCoordinator):  # type: ignore[misc]
 
     _polling = False
     _poll_began: WakeupNotifier | None = None
-
-    @classmethod
-    def become(cls, consumer: KafkaConsumer) -> None:
-        """Make the membership of this consumer one; for before its first poll."""
-        consumer._coordinator.__class__ = cls
 
     async def ensure_active_group_async(self, timeout_ms: int | None = None) -> bool:
         """As the client's own; poll() calls it, on the client's thread, as long as a join is due."""
@@ -79,3 +71,14 @@ class WholeJoins(ConsumerCoordinator):  # type: ignore[misc]
             await self._poll_began()
         self._poll_began = None
         return assignment
+
+
+ASSIGNMENT_STRATEGY = [HonestAssignor]
+
+
+def hook_membership(consumer: KafkaConsumer) -> None:
+    """Make the membership of this consumer one of WholeJoins and HonestAssignor; for before its first poll."""
+    coordinator = consumer._coordinator
+    for assignor in coordinator._assignors.values():
+        assignor.coordinator = coordinator
+    coordinator.__class__ = WholeJoins

@@ -113,7 +113,7 @@ def verdict(error: BaseException) -> Verdict:
     """What an error that a call of the client raised means. One of this package is never asked for."""
     if isinstance(error, KafkaError):
         return next(VERDICTS[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in VERDICTS)
-    if isinstance(error, OSError) or (isinstance(error, _RACES) and place_inside(error)):
+    if isinstance(error, OSError) or (isinstance(error, _RACES) and where_in_client(error)):
         return Verdict.AWAY
     return Verdict.OURS
 
@@ -128,7 +128,7 @@ def becomes(error: BaseException) -> type[SfmStreamError] | None:
     }[verdict(error)]
 
 
-def place_inside(error: BaseException) -> str:
+def where_in_client(error: BaseException) -> str:
     """Where in the client an error arose, as "fetcher.py:123"; "" where it did not arise in the client."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

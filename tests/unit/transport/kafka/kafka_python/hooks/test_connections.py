@@ -6,7 +6,6 @@ Each hook is shown to be needed: where the client alone does right, its test say
 from __future__ import annotations
 
 from importlib.metadata import version
-from threading import RLock
 from types import SimpleNamespace
 
 import kafka.errors as kafka_errors
@@ -18,23 +17,11 @@ from kafka.net.selector import NetworkSelector
 from kafka.producer.sender import Sender
 from kafka.producer.transaction_manager import TransactionManager
 
-from sfm_stream.errors import BrokerAway, BrokerError, ConfigError
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.producer import Transactions, UnknownOutcome
-from sfm_stream.transport.kafka.kafka_python.reach import Client, _Callers, _Network
-from sfm_stream.transport.kafka.kafka_python.rebalance import WholeJoins
-from sfm_stream.transport.kafka.kafka_python.topic_log import TopicLog
+from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.kafka_python.hooks.connections import Callers, Client, Network
+from sfm_stream.transport.kafka.kafka_python.translation import translated
 
-KNOWN = "3.0"
 HOOK_CAN_GO = "kafka-python {} does right by itself: remove {} (docs/decisions/0015)"
-
-
-def test_the_client_is_one_whose_insides_are_known():
-    found = version("kafka-python")
-    assert found.startswith(KNOWN + "."), (
-        f"kafka-python {found}: reach.py, rebalance.py, batches.py and client.py in transport/kafka reach into the "
-        f"insides of {KNOWN}; go through them, and through the tests here, before another version is allowed"
-    )
 
 
 class Producer:
@@ -105,7 +92,7 @@ def test_a_request_that_is_refused_or_answered_stays_so():
 
 def test_a_leader_that_the_cluster_does_not_list_is_asked_again_later():
     """It was UnknownBrokerIdError, which ended workers; and the fetcher took the node for asked, for ever."""
-    for kind in (KafkaConnectionManager, _Callers):
+    for kind in (KafkaConnectionManager, Callers):
         net = NetworkSelector()
         manager = kind(net, bootstrap_servers="127.0.0.1:1")
         if kind is KafkaConnectionManager:
@@ -122,7 +109,7 @@ def test_a_leader_that_the_cluster_does_not_list_is_asked_again_later():
 def test_a_broker_that_is_silent_is_not_asked_over_its_other_connection(error):
     """Its two connections, one of them as a coordinator, and one of another broker."""
     net = NetworkSelector()
-    manager = _Callers(net, bootstrap_servers="127.0.0.1:1")
+    manager = Callers(net, bootstrap_servers="127.0.0.1:1")
     manager._bootstrap_future = Future().success(True)
     nodes = {1: 9001, "coordinator-1": 9001, 2: 9002}
     manager.cluster._brokers = {
@@ -147,7 +134,7 @@ def test_a_silent_server_is_not_given_the_time_of_the_others(servers, given_ms, 
 
     monkeypatch.setattr(KafkaConnectionManager, "get_connection", note)
     net = NetworkSelector()
-    manager = _Callers(net, bootstrap_servers=[f"there:{port}" for port in range(1, servers + 1)])
+    manager = Callers(net, bootstrap_servers=[f"there:{port}" for port in range(1, servers + 1)])
     with pytest.raises(kafka_errors.NodeNotReadyError):
         manager.get_connection("bootstrap-0", timeout_ms=60_000)
     assert given == [given_ms]
@@ -158,105 +145,11 @@ def test_a_silent_server_is_not_given_the_time_of_the_others(servers, given_ms, 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_client_whose_thread_has_died_ends_the_worker(monkeypatch):
     """It answers nothing any more: waiting would be for ever."""
-    net = _Network()
+    net = Network()
     monkeypatch.setattr(net, "_poll_once", lambda *_: {}["gone"])
     net.start()
     net._io_thread.join()
-    with pytest.raises(BrokerError) as raised, Connection(("there:1",)).speaking():
+    with pytest.raises(BrokerError) as raised, translated(("there:1",)):
         net.run(lambda: None)
     assert type(raised.value) is BrokerError
     assert "start again" in str(raised.value)
-
-
-def test_a_heartbeat_that_died_is_started_again_with_a_join():
-    member = WholeJoins.__new__(WholeJoins)
-    member._lock, member.rejoin_needed = RLock(), False
-    member._heartbeat_loop_future = Future().failure(RuntimeError("a race"))
-    with pytest.raises(RuntimeError):
-        member.poll_heartbeat()
-    assert member.rejoin_needed
-
-
-def sending(error: Exception) -> Transactions:
-    """Transactions in which the offsets cannot be sent."""
-
-    def refuse(*_: object) -> None:
-        raise error
-
-    transactions = Transactions(Connection(("there:1",)), "mine")
-    transactions._producer = SimpleNamespace(
-        begin_transaction=lambda: None,
-        flush=lambda: None,
-        send_offsets_to_transaction=refuse,
-        abort_transaction=lambda: None,
-        _sender=None,
-        close=lambda timeout: None,
-    )
-    return transactions
-
-
-@pytest.mark.parametrize(
-    ("error", "becomes"),
-    [
-        (kafka_errors.ProducerFencedError(), UnknownOutcome),
-        (kafka_errors.KafkaError("for unknown reasons"), UnknownOutcome),
-        (TimeoutError(), UnknownOutcome),
-        (kafka_errors.TopicAuthorizationFailedError("t"), BrokerError),
-        (kafka_errors.MessageSizeTooLargeError(), BrokerError),
-        (TypeError(), TypeError),
-    ],
-    ids=lambda it: type(it).__name__,
-)
-def test_after_an_error_in_a_transaction_its_producer_is_never_used_again(error, becomes):
-    transactions = sending(error)
-    with pytest.raises(becomes) as raised:
-        transactions.commit([], {"place": "offset"}, None)
-    assert type(raised.value) is becomes
-    assert transactions._producer is None
-
-
-def test_what_is_found_before_a_commit_passes_as_it_is():
-    def refuse() -> None:
-        raise ConfigError("not now")
-
-    with pytest.raises(ConfigError):
-        sending(RuntimeError()).commit([], {}, None, refuse)
-
-
-def log_of(admin: SimpleNamespace) -> TopicLog:
-    log = TopicLog.__new__(TopicLog)
-    log._connection, log._admin = Connection(("there:1",)), admin
-    return log
-
-
-@pytest.mark.parametrize(
-    ("error", "members", "expected"),
-    [
-        (None, ["a", "b"], 2),
-        (str(kafka_errors.GroupIdNotFoundError("no")), [], 0),
-        (str(kafka_errors.NotCoordinatorError()), [], None),
-        (str(kafka_errors.CoordinatorLoadInProgressError()), [], None),
-    ],
-)
-def test_a_group_is_taken_for_empty_only_where_its_coordinator_says_so(error, members, expected):
-    """A first start relies on it: the workers of the epoch before have to be stopped."""
-    answer = {"group": {"error": error, "members": members}}
-    log = log_of(SimpleNamespace(describe_groups=lambda groups: answer))
-    if expected is None:
-        with pytest.raises(BrokerAway):
-            log.group_members("group")
-    else:
-        assert log.group_members("group") == expected
-
-
-def test_a_topic_is_taken_for_missing_only_where_the_broker_says_so():
-    def log(error: type[kafka_errors.BrokerResponseError]) -> TopicLog:
-        answer = {"name": "t", "error_code": error.errno, "partitions": [1, 2] if error.errno == 0 else []}
-        return log_of(SimpleNamespace(describe_topics=lambda names: [answer]))
-
-    assert log(kafka_errors.NoError).partitions("t") == 2
-    assert log(kafka_errors.UnknownTopicOrPartitionError).partitions("t") == 0
-    with pytest.raises(BrokerAway):
-        log(kafka_errors.LeaderNotAvailableError).partitions("t")
-    with pytest.raises(BrokerError, match="ACL"):
-        log(kafka_errors.TopicAuthorizationFailedError).partitions("t")

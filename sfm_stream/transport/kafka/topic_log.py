@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from threading import Event
 
-import kafka.errors as kafka_errors
-from kafka import TopicPartition
-from kafka.consumer import KafkaConsumer
-from kafka.protocol.consumer import IsolationLevel, OffsetSpec
-
 from sfm_stream.clock import monotonic_s
 from sfm_stream.errors import BrokerAway
-from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.log_end import LogEndAdmin, Question
+from sfm_stream.transport.kafka.cluster import Cluster
+from sfm_stream.transport.kafka.cluster_values import LogBatch, LogEndQuery
 from sfm_stream.types import StoredRecord
 
 _POLL_MS = 250
@@ -28,10 +22,10 @@ _PAUSE_S = 1.0
 class TopicLog:
     """A TopicReader over a cluster. topics: real names of the topics of the pipeline; others go by their own."""
 
-    def __init__(self, connection: Connection, topics: dict[str, str] | None = None) -> None:
-        self._connection, self._topics = connection, topics or {}
-        self._admin: LogEndAdmin = connection.admin()
-        self._consumer: KafkaConsumer = connection.consumer()
+    def __init__(self, cluster: Cluster, topics: dict[str, str] | None = None) -> None:
+        self._topics = topics or {}
+        self._admin = cluster.admin()
+        self._reader = cluster.partition_reader()
 
     def read(
         self,
@@ -67,24 +61,16 @@ class TopicLog:
 
     def partitions(self, topic: str) -> int:
         """How many the topic has, 0 where there is none."""
-        with self._connection.speaking():
-            [found] = self._admin.describe_topics([topic])
-            error = kafka_errors.for_code(found["error_code"])
-            if error is kafka_errors.UnknownTopicOrPartitionError:
-                return 0
-            if error is not kafka_errors.NoError:
-                raise error(f"topic {topic}")
-        return len(found["partitions"])
+        return self._admin.partition_count(topic)
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool) -> dict[int, int]:
         """Partition to end offset: with stable that of committed reading, else the high watermark, of now.
 
         Neither says what was appended: see log_ends.
         """
-        isolation = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-        return self._offsets(topic, partitions, OffsetSpec.LATEST, isolation)
+        return self._admin.ends(topic, partitions, stable=stable)
 
-    def ask_log_ends(self, topic: str, partitions: Iterable[int]) -> Question:
+    def ask_log_ends(self, topic: str, partitions: Iterable[int]) -> LogEndQuery:
         """Ask for log ends and go on at once."""
         return self._admin.ask_log_ends(topic, list(partitions))
 
@@ -105,53 +91,46 @@ class TopicLog:
         return told
 
     def _log_ends_now(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        question = self.ask_log_ends(topic, partitions)
-        question.over.wait(_ANSWERED_S)
-        refused = sorted(question.refused)
-        return question.told.copy() | (self.ends(topic, refused, stable=False) if refused else {})
+        query = self.ask_log_ends(topic, partitions)
+        query.over.wait(_ANSWERED_S)
+        refused = sorted(query.refused)
+        return query.told.copy() | (self.ends(topic, refused, stable=False) if refused else {})
 
     def starts(self, topic: str, partitions: Iterable[int], since_ms: int = 0) -> dict[int, int]:
         """Partition to the first offset there is, or before which every record is stamped earlier than since_ms."""
         numbers = list(partitions)
-        first = self._offsets(topic, numbers, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+        first = self._admin.starts(topic, numbers)
         if since_ms <= 0:
             return first
         # Asked before the look for a record: one that comes in between must not be passed over. The high watermark,
         # not the log end: the look goes no further, and what is above it has to be read.
         ends = self.ends(topic, numbers, stable=False)
-        found = self._offsets(topic, numbers, since_ms, IsolationLevel.READ_UNCOMMITTED)
-        reached = {number: found[number] if found.get(number, -1) >= 0 else ends[number] for number in numbers}
+        since = self._admin.offsets_since(topic, numbers, since_ms)
+        reached = {number: since[number] if since.get(number, -1) >= 0 else ends[number] for number in numbers}
         return {number: max(first[number], reached[number]) for number in numbers}
 
     def first_records(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Partition to (offset, time stamp in ms) of its first record; partitions without any are left out."""
-        places = {TopicPartition(topic, number): 0 for number in partitions}
-        with self._connection.speaking():
-            found = self._admin.list_partition_offsets(places, IsolationLevel.READ_UNCOMMITTED)
-        return {place.partition: (at.offset, at.timestamp) for place, at in found.items() if at.offset >= 0}
+        return self._admin.first_records(topic, partitions)
 
     def group_members(self, group: str) -> int:
         """How many members a consumer group has now; 0 for one that does not exist.
 
         Raises BrokerAway where its coordinator cannot say.
         """
-        with self._connection.speaking():
-            found = self._admin.describe_groups([group])[group]
-        if found["error"] and kafka_errors.GroupIdNotFoundError.__name__ not in found["error"]:
-            raise BrokerAway(f"group {group}: its members are not known: {found['error']}")
-        return len(found["members"])
+        return self._admin.group_members(group)
 
     def batches(
         self, topic: str, partition: int, start: int, stop: int, patience_s: float = _PATIENCE_S
-    ) -> Iterator[KafkaBatch]:
+    ) -> Iterator[LogBatch]:
         """Batches from `start` on until everything before `stop` is read.
 
         Raises BrokerAway where nothing comes for patience_s: a leader is missing, or a transaction stays open.
         """
         at, waited_since = start, monotonic_s()
         while at < stop:
-            found, reached = self._page(TopicPartition(topic, partition), at)
-            yield from found
+            batches, reached = self._reader.fetch(topic, partition, at, _POLL_MS)
+            yield from batches
             if reached > at:
                 at, waited_since = reached, monotonic_s()
             elif monotonic_s() - waited_since > patience_s:
@@ -161,25 +140,5 @@ class TopicLog:
                 )
 
     def close(self) -> None:
-        self._consumer.close(autocommit=False, timeout_ms=1000)
+        self._reader.close()
         self._admin.close()
-
-    def _page(self, place: TopicPartition, at: int) -> tuple[list[KafkaBatch], int]:
-        """(what one poll brings, the offset after it)."""
-        consumer = self._consumer
-        with self._connection.speaking():
-            if consumer.assignment() != {place}:
-                consumer.assign([place])
-                consumer.seek(place, at)
-            elif consumer.position(place) != at:
-                consumer.seek(place, at)
-            found = consumer.poll(timeout_ms=_POLL_MS).get(place, [])
-            return found, consumer.position(place)
-
-    def _offsets(self, topic: str, partitions: Iterable[int], spec: int, isolation: IsolationLevel) -> dict[int, int]:
-        wanted = {TopicPartition(topic, number): spec for number in partitions}
-        if not wanted:
-            return {}
-        with self._connection.speaking():
-            found = self._admin.list_partition_offsets(wanted, isolation)
-        return {place.partition: answer.offset for place, answer in found.items()}

@@ -8,98 +8,26 @@ forgets requests that it should send to another one (docs/decisions/0015).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 from weakref import WeakSet
 
 import kafka.errors as kafka_errors
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from sfm_stream.errors import BrokerError
-from sfm_stream.transport.kafka.kafka_python.troubles import Verdict, place_inside, verdict
+from sfm_stream.transport.kafka.kafka_python.translation import HUNG_UP, explained
+from sfm_stream.transport.kafka.kafka_python.verdicts import Verdict, verdict
 
-_LOGGERS = [logging.getLogger("kafka.net"), logging.getLogger("kafka.cluster")]
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.1
 """Between two looks for a coordinator that cannot be connected to."""
 _CALL_MS = 3_300
 """How long one of several servers is called; kafka-python gives all of the time to one that accepts and is silent."""
-_CREDENTIALS = "check kafka.username, kafka.password_file or kafka.password_env, and kafka.sasl_mechanism"
-_NETWORK_OR_SECURITY = "check kafka.bootstrap, the network and kafka.security"
-_NEW_EPOCH = "raise pipeline.epoch and set window.start behind every window that is released"
-_HUNG_UP = "disconnected during authentication"
-_MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
-    (kafka_errors.SaslAuthenticationFailedError, "", f"the credentials are refused; {_CREDENTIALS}"),
-    (
-        kafka_errors.UnsupportedSaslMechanismError,
-        "",
-        "the broker does not take this kind of credentials; check kafka.sasl_mechanism",
-    ),
-    (kafka_errors.IllegalSaslStateError, "", "this port takes no credentials; check kafka.security and the port"),
-    (kafka_errors.AuthorizationError, "", "this user may not do that; check kafka.username and its rights (ACLs)"),
-    (
-        Exception,
-        "certificate is not valid for",
-        "the broker's certificate is for another name; check kafka.bootstrap and kafka.check_hostname",
-    ),
-    (Exception, "CERTIFICATE_VERIFY_FAILED", "the broker's certificate is not trusted; check kafka.ca_file"),
-    (
-        Exception,
-        "_ALERT_",
-        "the broker refuses our side of TLS, perhaps for want of a certificate; check kafka.certificate_file",
-    ),
-    (
-        Exception,
-        "SSLError",
-        "a file for TLS is not usable; check kafka.ca_file, kafka.certificate_file, kafka.key_file",
-    ),
-    (Exception, "Handshake failed", "this port does not speak TLS as we do; check kafka.security and the port"),
-    (Exception, "ECONNREFUSED", "nothing listens there; check kafka.bootstrap"),
-    (Exception, "DNS Resolution", "the name is not known; check kafka.bootstrap"),
-    (Exception, _HUNG_UP, f"the broker hangs up, as it does where it refuses credentials; {_CREDENTIALS}"),
-    (
-        Exception,
-        "socket disconnected",
-        "the broker hangs up at once, as one does that expects TLS or credentials; check kafka.security and the port",
-    ),
-    (Exception, "ECONNRESET", "the broker hangs up at once; check kafka.security and the port"),
-    (kafka_errors.InvalidReceiveError, "", "no answer of a Kafka; check kafka.security and the port"),
-    (
-        kafka_errors.OffsetOutOfRangeError,
-        "",
-        f"records that were to be read next are not there any more; of the input: {_NEW_EPOCH}",
-    ),
-    (
-        kafka_errors.LogTruncationError,
-        "",
-        f"a broker came back with a shorter log than the one that was read; of the input: {_NEW_EPOCH}",
-    ),
-    (kafka_errors.KafkaConnectionError, "", f"no broker answers; {_NETWORK_OR_SECURITY}"),
-    (kafka_errors.RequestTimedOutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),
-    (KafkaTimeoutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),
-)
-"""Class of an error, text in it, and what it means here; the first that fits is taken."""
-
-
-def explained(error: Exception) -> str:
-    """What an error of the client means, and its own words, as one line.
-
-    Of one that is not meant for users only what it is and where it arose: its words may be anything.
-    """
-    if not isinstance(error, KafkaError | OSError) and (place := place_inside(error)):
-        return f"the client failed at {place} ({type(error).__name__})"
-    name, words = type(error).__name__, " ".join(str(error).split())
-    said = words if name in words else f"{name}: {words}" if words else name
-    for kind, text, meaning in _MEANINGS:
-        if isinstance(error, kind) and text in said:
-            return f"{meaning} ({said})"
-    return said
 
 
 def _is_final(error: BaseException) -> bool:
@@ -112,7 +40,7 @@ def _is_final(error: BaseException) -> bool:
     return isinstance(error, refused) or "SSL" in type(error).__name__ or "CERTIFICATE" in str(error)
 
 
-class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
+class Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
     """Remembers why each server could not be reached, leaves nothing behind where none could, and makes no topics."""
 
     def __init__(self, net: Any, **configs: Any) -> None:
@@ -170,12 +98,12 @@ class _Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python ha
     def _note(self, node_id: Any, connection: Any, error: Exception) -> None:
         # Of a refusal that comes together with the end of the connection kafka-python (3.0.12) sees the end only.
         if connection.sasl_enabled and connection.broker_version_data and "disconnected" in str(error):
-            error = kafka_errors.KafkaConnectionError(_HUNG_UP)
+            error = kafka_errors.KafkaConnectionError(HUNG_UP)
         self._failures.pop(node_id, None)
         self._failures[node_id] = error
 
 
-class _Network(NetworkSelector):  # type: ignore[misc]
+class Network(NetworkSelector):  # type: ignore[misc]
     """Says so where its thread has died: nothing that is asked of the client after that is ever answered."""
 
     def run_forever(self) -> None:
@@ -217,35 +145,7 @@ class Client(KafkaNetClient):  # type: ignore[misc]
         return answer
 
 
-def client(**configs: Any) -> Client:
+def hooked_client(**configs: Any) -> Client:
     """What kafka-python takes as `kafka_client`."""
-    net = _Network(**configs)
-    return Client(net, _Callers(net, **configs), **configs)
-
-
-class _Quiet:
-    """How many threads are in a block in which the network of the client logs nothing."""
-
-    def __init__(self) -> None:
-        self.lock, self.inside = Lock(), 0
-
-    def enter(self, change: int) -> None:
-        with self.lock:
-            self.inside += change
-            for logger in _LOGGERS:
-                if not logger.handlers:  # without any, what does not reach the log would go to standard error
-                    logger.addHandler(logging.NullHandler())
-                logger.propagate = not self.inside
-
-
-_quiet = _Quiet()
-
-
-@contextmanager
-def reaching() -> Iterator[None]:
-    """Make clients in this block: each failed attempt is not logged, what is raised tells."""
-    _quiet.enter(1)
-    try:
-        yield
-    finally:
-        _quiet.enter(-1)
+    net = Network(**configs)
+    return Client(net, Callers(net, **configs), **configs)

@@ -10,8 +10,10 @@ import kafka.errors as kafka_errors
 import pytest
 
 from sfm_stream.errors import BrokerError
-from sfm_stream.transport.kafka.kafka_python.client import Connection
-from sfm_stream.transport.kafka.kafka_python.reach import _Callers, explained, reaching
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.kafka_python.hooks.connections import Callers
+from sfm_stream.transport.kafka.kafka_python.quiet_network import connecting_quietly
+from sfm_stream.transport.kafka.kafka_python.translation import explained
 
 MEANT = [
     (kafka_errors.SaslAuthenticationFailedError("no"), "kafka.password_file"),
@@ -46,7 +48,7 @@ def test_an_error_that_nothing_is_known_of_is_told_as_it_is():
 
 
 def test_a_connection_that_ends_where_credentials_are_shown_points_to_these():
-    callers = _Callers.__new__(_Callers)
+    callers = Callers.__new__(Callers)
     callers._failures = {}
     shown = SimpleNamespace(sasl_enabled=True, broker_version_data=object())
     callers._note("a", shown, kafka_errors.KafkaConnectionError("socket disconnected"))
@@ -58,8 +60,8 @@ def test_a_connection_that_ends_where_credentials_are_shown_points_to_these():
 
 def test_the_network_is_silent_until_the_last_call_is_over(caplog):
     logger = logging.getLogger("kafka.net.manager")
-    with reaching():
-        with reaching():
+    with connecting_quietly():
+        with connecting_quietly():
             logger.error("one")
         logger.error("two")
     logger.error("three")
@@ -67,9 +69,9 @@ def test_the_network_is_silent_until_the_last_call_is_over(caplog):
 
 
 def test_a_secret_is_in_no_error_and_in_no_repr():
-    connection = Connection(("127.0.0.1:1",), {"sasl_plain_password": "hush"})
-    assert "hush" not in repr(connection)
-    with pytest.raises(BrokerError) as caught, connection.speaking():
+    cluster = KafkaPythonCluster(("127.0.0.1:1",), {"sasl_plain_password": "hush"})
+    assert "hush" not in repr(cluster)
+    with pytest.raises(BrokerError) as caught, cluster.translated():
         raise kafka_errors.SaslAuthenticationFailedError("no")
     assert "hush" not in str(caught.value)
     assert str(caught.value).startswith("Kafka at 127.0.0.1:1: ")
