@@ -1,7 +1,7 @@
 """Seeded page views for examples, tests and benchmarks. No I/O.
 
 Line number i depends on the seed and on i alone (within a fixed block of lines), so any count and any chunk size give
-a prefix of one endless stream. numpy's generator is used here and nowhere else in the package: nothing private hangs
+a prefix of one endless stream. numpy's generator is used here and nowhere else in the package: nothing private depends
 on these numbers.
 """
 
@@ -71,8 +71,8 @@ def page_views(
     for start in range(0, count, _BLOCK_LINES):
         waiting += maker.block(start)[: count - start]
         whole = len(waiting) - len(waiting) % chunk_lines
-        for at in range(0, whole, chunk_lines):
-            yield b"".join(waiting[at : at + chunk_lines])
+        for first in range(0, whole, chunk_lines):
+            yield b"".join(waiting[first : first + chunk_lines])
         del waiting[:whole]
     if waiting:
         yield b"".join(waiting)

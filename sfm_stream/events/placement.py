@@ -1,7 +1,7 @@
-"""Which partition a producer gives a record key, and which events lie in another one than their key's.
+"""Which partition a producer sends a record key to, and which events are not in the partition of their key.
 
-A count is whole only if every event of a counting key is in one partition. Producers choose the partition from the
-bytes of the record key, and not all of them alike.
+A count is complete only if every event of a counting key is in one partition. Producers choose the partition from the
+bytes of the record key. They do not all choose alike.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ PARTITIONERS: dict[str, Partitioner] = {
     "murmur2_random": murmur2_partition,
     "crc32": crc32_partition,
 }
-"""By the names of the configuration. murmur2 and murmur2_random differ for null keys only."""
+"""By their names in the configuration. murmur2 and murmur2_random differ for null keys only."""
 
 
 def partition_key(key: KeyValue) -> bytes:
-    """The record key that stands for a counting key: what a producer must send for Placement to hold.
+    """The record key that a producer must send with the events of a counting key.
 
     One text field: its UTF-8. One integer field: its decimal ASCII digits, with "-" before a negative one. Otherwise,
     for several fields, for none and for bytes: the canonical bytes of encode_key. Raises UsageError for what
@@ -84,20 +84,21 @@ def partition_key(key: KeyValue) -> bytes:
 
 
 class Placement:
-    """Which keys one partition owns, and which rows of its columns have a key that its producer put there wrongly.
+    """Which keys one partition owns, and which rows of its columns have a key that belongs to another partition.
 
-    partition: the one that is read, of `partitions`. Every EventColumns of the partition must come by here, in order:
-    that is how a key id that was freed and given to another key is noticed. Raises UsageError for a partition that is
-    not one of them.
+    partition: the one that is read, of `partitions`. It must be given every EventColumns of the partition, in order:
+    only so does it notice that a key id was freed and belongs to another key now. Raises UsageError for a partition
+    that is not one of them.
     """
 
-    __slots__ = ("_partition", "_partitioner", "_partitions", "_places")
+    __slots__ = ("_owner_of", "_partition", "_partitioner", "_partitions")
 
     def __init__(self, partitioner: Partitioner, partition: int, partitions: int) -> None:
         if not 0 <= partition < partitions:
             raise UsageError(f"partition: {partition} is not one of {partitions}")
         self._partitioner, self._partition, self._partitions = partitioner, partition, partitions
-        self._places = np.full(64, _UNKNOWN, np.int8)
+        self._owner_of = np.full(64, _UNKNOWN, np.int8)
+        """Key id to whether its key belongs here, elsewhere, or was not asked for yet."""
 
     def owns(self, key: KeyValue) -> bool:
         """Whether a counting key belongs to this partition. Raises UsageError as partition_key does."""
@@ -118,20 +119,19 @@ class Placement:
         key_ids = columns.key_ids
         self._reach(max(int(key_ids.max(initial=0)), max(columns.new_keys, default=0)))
         # A new id may be an old one that another key has now. A fixed table never says that an id is new.
-        self._places[list(columns.new_keys)] = _UNKNOWN
-        known = key_ids >= 0
-        places = np.where(known, self._places[key_ids], np.int8(_HERE))
-        unseen = np.unique(key_ids[places == _UNKNOWN])
+        self._owner_of[list(columns.new_keys)] = _UNKNOWN
+        has_key = key_ids >= 0
+        owners = np.where(has_key, self._owner_of[key_ids], np.int8(_HERE))
+        unseen = np.unique(key_ids[owners == _UNKNOWN])
         if unseen.size:
             owned = (self.owns(keys[key_id]) for key_id in unseen.tolist())
-            self._places[unseen] = [_HERE if mine else _ELSEWHERE for mine in owned]
-            places = self._places[key_ids]
-        found: NDArray[np.bool_] = (places == _ELSEWHERE) & known
-        return found
+            self._owner_of[unseen] = [_HERE if mine else _ELSEWHERE for mine in owned]
+            owners = self._owner_of[key_ids]
+        return np.asarray((owners == _ELSEWHERE) & has_key)
 
     def _reach(self, key_id: int) -> None:
-        """Make room for ids up to this one, at least twofold so that growth costs little in all."""
-        have = len(self._places)
+        """Make room for ids up to this one. Room at least doubles, so that its growth costs little in total."""
+        have = len(self._owner_of)
         if key_id >= have:
             more = np.full(max(have, key_id + 1 - have), _UNKNOWN, np.int8)
-            self._places = np.concatenate([self._places, more])
+            self._owner_of = np.concatenate([self._owner_of, more])

@@ -28,9 +28,9 @@ def number_in(text: str) -> int | float | None:
 def from_iso(text: str) -> datetime:
     """The moment of an ISO 8601 text, naive where it has no offset.
 
-    Beyond datetime.fromisoformat: small t and z; 24:00 is the midnight that ends the day; a leap second (:60) is the
-    second after it, as POSIX counts; the name of a zone in brackets behind an offset is passed over, as the offset
-    already says it. Raises ValueError or OverflowError.
+    Beyond datetime.fromisoformat it takes small t and z; 24:00, the midnight that ends the day; a leap second (:60),
+    which is the second after it, as POSIX counts; and the name of a zone in brackets behind an offset, which it skips.
+    Raises ValueError or OverflowError.
     """
     if len(text) > _LONGEST:
         raise ValueError("no ISO 8601 text is as long")
@@ -53,7 +53,7 @@ def from_iso(text: str) -> datetime:
 def from_pattern(pattern: str) -> Callable[[str], datetime]:
     """A reader of texts by a strptime pattern. %Z stands for UTC or GMT, and nothing else.
 
-    What strptime itself takes for %Z are the names of the host's own zone, whose offset it then forgets.
+    strptime itself takes for %Z the names of the host's own zone, and gives a time without their offset.
     """
     if not _ZONE_NAME.search(pattern):
         return lambda text: datetime.strptime(text, pattern)  # noqa: DTZ007 -- event.naive_time gives it a zone, or refuses

@@ -1,8 +1,8 @@
-"""Open windows of one partition, by columns. SECRET: which item lit which cell.
+"""Open windows of one partition, by columns. SECRET: they hold which cells the items of each key have set.
 
-A window holds distinct (key id, cell) pairs. Small keys share one array of 4-byte cells, sorted by key; a key whose
-cells would take more room than a bitmap moves into a bitmap of its own. New pairs wait in a short unsorted queue,
-so that an event costs an append and its share of one sort.
+A window holds distinct (key id, cell) pairs. Keys with few cells share one array of 4-byte cells, sorted by key. A key
+whose cells would take more room than a bitmap has a bitmap of its own. New pairs wait in a short unsorted queue, so
+that an event costs an append and its share of one sort.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHIFT = np.uint64(32)
 
 
 def _distinct(ascending: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sorted values without repetition; several times faster than np.unique, which hashes."""
+    """The values of a sorted column without repetition; several times faster than np.unique, which hashes."""
     if len(ascending) < 2:
         return ascending
     keep = np.ones(len(ascending), np.bool_)
@@ -44,7 +44,7 @@ class OpenWindow:
         self._bitmaps: dict[int, NDArray[np.uint8]] = {}
 
     def add(self, key_ids: NDArray[np.int32], cells: NDArray[np.uint32]) -> None:
-        """Light one cell for each row. key_ids >= 0."""
+        """Set one cell for each row. key_ids >= 0."""
         self._queue.append((key_ids.astype(np.uint64) << _SHIFT) | cells)
         self._queued += len(cells)
         if self._queued > max(_QUEUE_MIN, len(self._cells) // 8):
@@ -81,14 +81,14 @@ class OpenWindow:
     def _into_bitmaps(self, pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Set the pairs of keys that have a bitmap; returns the others."""
         keys = (pairs >> _SHIFT).astype(np.int32)
-        rest = np.ones(len(pairs), np.bool_)
+        others = np.ones(len(pairs), np.bool_)
         dense = np.fromiter(sorted(self._bitmaps), np.int32, len(self._bitmaps))
         for key_id, low, high in zip(
             dense.tolist(), np.searchsorted(keys, dense, "left"), np.searchsorted(keys, dense, "right"), strict=True
         ):
-            self._light(self._bitmaps[key_id], pairs[low:high])
-            rest[low:high] = False
-        return pairs[rest]
+            self._set(self._bitmaps[key_id], pairs[low:high])
+            others[low:high] = False
+        return pairs[others]
 
     def _split(self, pairs: NDArray[np.uint64]) -> None:
         """Store sorted distinct pairs as keys, counts and cells; keys that outgrew 4 bytes a cell become bitmaps."""
@@ -99,20 +99,20 @@ class OpenWindow:
         large = counts > self.shape.nbytes // 4
         for start, count in zip(starts[large].tolist(), counts[large].tolist(), strict=True):
             bitmap = np.zeros(self.shape.nbytes, np.uint8)
-            self._light(bitmap, pairs[start : start + count])
+            self._set(bitmap, pairs[start : start + count])
             self._bitmaps[int(keys[start])] = bitmap
         if large.any():
             cells = cells[np.repeat(~large, counts)]
         self._keys, self._counts, self._cells = keys[starts[~large]], counts[~large].astype(np.uint32), cells
 
     @staticmethod
-    def _light(bitmap: NDArray[np.uint8], pairs: NDArray[np.uint64]) -> None:
+    def _set(bitmap: NDArray[np.uint8], pairs: NDArray[np.uint64]) -> None:
         cells = (pairs & _LOW32).astype(np.uint32)
         np.bitwise_or.at(bitmap, cells >> np.uint32(3), np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8))
 
 
 class CellsByKey:
-    """A closed window: packed bitmaps on demand, one key at a time."""
+    """The cells of a window that takes no more events: packed bitmaps on demand, one key at a time."""
 
     __slots__ = ("_bitmaps", "_cells", "_ends", "_keys", "shape")
 
@@ -132,11 +132,11 @@ class CellsByKey:
         bitmap = self._bitmaps.get(key_id)
         if bitmap is not None:
             return bitmap
-        lit = np.zeros(self.shape.cells, np.bool_)
-        at = int(np.searchsorted(self._keys, key_id))
-        if at < len(self._keys) and self._keys[at] == key_id:
-            lit[self._cells[self._ends[at - 1] if at else 0 : self._ends[at]]] = True
-        return np.packbits(lit, bitorder="little")
+        bits = np.zeros(self.shape.cells, np.bool_)
+        index = int(np.searchsorted(self._keys, key_id))
+        if index < len(self._keys) and self._keys[index] == key_id:
+            bits[self._cells[self._ends[index - 1] if index else 0 : self._ends[index]]] = True
+        return np.packbits(bits, bitorder="little")
 
 
 class WindowStore:
@@ -156,7 +156,7 @@ class WindowStore:
         cells: NDArray[np.uint32],
         offsets: NDArray[np.int64],
     ) -> None:
-        """Light one cell for each row in the window that starts at starts_ms. Rows are in order of offset."""
+        """Set one cell for each row, in the window that starts at starts_ms. Rows are in order of offset."""
         if not len(starts_ms):
             return
         if starts_ms[0] == starts_ms[-1] and (starts_ms == starts_ms[0]).all():
@@ -165,8 +165,8 @@ class WindowStore:
         # Stable: rows of one window stay in order of offset. One sort, however many windows there are.
         order = np.argsort(starts_ms, kind="stable")
         starts_ms, key_ids, cells, offsets = starts_ms[order], key_ids[order], cells[order], offsets[order]
-        places = [0, *(np.flatnonzero(np.diff(starts_ms)) + 1).tolist(), len(starts_ms)]
-        for low, high in pairwise(places):
+        borders = [0, *(np.flatnonzero(np.diff(starts_ms)) + 1).tolist(), len(starts_ms)]
+        for low, high in pairwise(borders):
             self._open(int(starts_ms[low]), int(offsets[low])).add(key_ids[low:high], cells[low:high])
 
     def _open(self, start_ms: int, offset: int) -> OpenWindow:

@@ -1,15 +1,16 @@
 """Tumbling windows and the clock of a partition.
 
-Two times: event time says which window a record belongs to, arrival time says whether it still counts. The clock is
-the largest arrival time seen; it decides when a window is published. Who gives the arrival times decides the rest:
+A record has two times. Its event time says which window it belongs to; its arrival time says whether it still counts.
+The clock is the largest arrival time seen; it decides when a window is published. Arrival times are of two kinds:
 
-- The log does (LogAppendTime): margin_ms is set. A record is counted iff arrival <= window.end + grace and
-  event <= arrival + max_future_skew: a property of the record alone. A window closes margin_ms later than its end and
-  grace, so arrival times that step back by at most margin_ms, as from one broker's clock to another's, change nothing.
-- They are part of the record (files, CreateTime): margin_ms is None. Earlier records count too: a window that the
-  clock has passed takes no more.
+- The log gives them (LogAppendTime); margin_ms is set. A record is counted if and only if arrival <= window.end + grace
+  and event <= arrival + max_future_skew. That depends on the record alone. A window closes margin_ms later than its end
+  and grace, so arrival times may step back by margin_ms, as they do between the clocks of two brokers, without effect.
+- They are part of the record (files, CreateTime); margin_ms is None. Then earlier records matter too: a window that the
+  clock has passed takes no more records.
 
-No item's content can change the fate of another's; in the first case no record at all can.
+In both cases the content of an item has no influence on whether other records count. In the first case no other record
+has any influence at all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Windows of an input that is complete and counted whole, in any order: there is no clock, and nothing is late.
 
-Which windows there are is said by two borders. Where both are configured it does not hang on the data at all. Where one
-is not, the first or the last event time of the input stands in for it, of whatever record it is, dropped or not.
+Two borders say which windows there are. If both are configured, the windows do not depend on the data. In place of a
+border that is not configured, the first or last event time of the input is used, be its record counted or dropped.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from sfm_stream.windows.tumbling import Tumbling
 
 @dataclass(frozen=True, slots=True)
 class Whole(Tumbling):
-    """start_known: start_ms is the first border; else it is a lower bound of it. until_ms: the last one, if configured.
+    """Windows between two borders. grace_ms, max_future_skew_ms and margin_ms have no effect here.
 
-    grace_ms, max_future_skew_ms and margin_ms mean nothing here.
+    start_known: whether start_ms is the first border; else it is a lower bound of it. until_ms: the last border, if it
+    is configured.
     """
 
     start_known: bool = True
@@ -35,7 +36,7 @@ class Whole(Tumbling):
         """No window ends later."""
         return self.end_ms if self.until_ms is None else min(self.until_ms, self.end_ms)
 
-    def place(self, columns: EventColumns) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def judge_by_borders(self, columns: EventColumns) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(reasons, window starts), shape (n,) each: the extractor's reasons, completed by the borders."""
         event = columns.event_ms
         starts = event - event % self.size_ms

@@ -60,7 +60,7 @@ class WholeCounter(WindowCounter):
 
     def add(self, columns: EventColumns) -> Dropped:
         """As WindowCounter; records of windows that an earlier run released are told apart from both."""
-        reasons, starts = self.windows.place(columns)
+        reasons, starts = self.windows.judge_by_borders(columns)
         if not self.windows.fixed:
             self._note_times(columns, starts)
         reasons = self._declared_later(columns, starts, reasons)
