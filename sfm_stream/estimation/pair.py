@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from sfm_stream.estimation.estimate import Estimate, Status, channel_of, estimate, normal_estimate, require_confidence
 from sfm_stream.estimation.score import TINY
+from sfm_stream.sketch.agreement import require_same
 from sfm_stream.sketch.mechanism import Channel, Mechanism
 from sfm_stream.sketch.merge import merged_threshold
 from sfm_stream.sketch.noisy_bits import NoisyBits, require_draws_of_their_own
-from sfm_stream.sketch.sfm import SfmSketch, require_same
+from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What a configuration can cost one item, from the configuration alone; above its own limit nothing starts."""
+"""The most privacy that one item can lose under a configuration. Above the configured limit nothing starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfm_stream.privacy.epsilon import decimals, places_for, plain
 class Budget:
     """The price of one release and how many of them one item can be in.
 
-    epsilon: of the bits. epsilon_selection, delta_selection: of a key's appearance, 0 unless keys are selected.
+    epsilon: the price of the bits. epsilon_selection, delta_selection: the price of selecting keys, 0 in other modes.
     windows_per_day: windows in the longest day in use. An item active in w windows of a day under m keys loses
     m * w * (epsilon + epsilon_selection) with delta m * w * delta_selection (basic composition).
     """
@@ -25,25 +25,25 @@ class Budget:
 
     @property
     def epsilon_per_window(self) -> Decimal:
-        """Loss of an item in one window under one key."""
+        """The loss of an item in one window under one key."""
         with decimals(self._places):
             return self.epsilon + self.epsilon_selection
 
     @property
     def epsilon_per_day(self) -> Decimal:
-        """Loss of an item that is active in every window of the longest day, under one key."""
+        """The loss of an item that is active in every window of the longest day, under one key."""
         with decimals(self._places):
             return self.windows_per_day * self.epsilon_per_window
 
     @property
     def delta_per_day(self) -> Decimal:
-        """Delta that goes with epsilon_per_day."""
+        """The delta that goes with epsilon_per_day."""
         with decimals(self._places):
             return self.windows_per_day * self.delta_selection
 
     @property
     def _places(self) -> int:
-        """Enough for every sum and product here to be exact."""
+        """Digits of precision in which every sum and product here is exact."""
         return max(places_for(number) for number in (self.epsilon, self.epsilon_selection, self.delta_selection))
 
 

@@ -1,8 +1,7 @@
 """The only module that takes entropy.
 
-Flips come from OpenSSL's generator (NIST SP 800-90A CTR-DRBG), which the operating system seeds and which reseeds in
-a forked child (docs/decisions/0003-coins.md has the choice and its measurements). No state is kept here, so none can
-be copied by a fork.
+Coins come from OpenSSL's generator (NIST SP 800-90A CTR-DRBG). The operating system seeds it, and it reseeds in a
+forked child. This module keeps no state, so a fork copies none. docs/decisions/0003-coins.md explains the choice.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sfm_stream.errors import EntropyError
 
 
 class Coins(Protocol):
-    """A source of uniform digits. Only tests use another one than SystemCoins."""
+    """A source of uniform bytes. Releases use SystemCoins; only tests use another one."""
 
     def digits(self, count: int) -> NDArray[np.uint8]:
         """Shape (count,): independent uniform bytes. Raises EntropyError rather than give fewer."""
@@ -25,7 +24,7 @@ class Coins(Protocol):
 
 
 class SystemCoins:
-    """Bytes from the operating system's cryptographic generator, through OpenSSL."""
+    """Bytes of OpenSSL's cryptographic generator."""
 
     def digits(self, count: int) -> NDArray[np.uint8]:
         try:

@@ -24,14 +24,14 @@ from sfm_stream.sketch.bernoulli import WORD64, Word
 Epsilon: TypeAlias = int | float | Decimal
 
 MIN_EPSILON, MAX_EPSILON = Decimal("0.0009765625"), Decimal(16)
-"""2^-10 and 16, written out: an operation would round as the context of whoever imports this says."""
+"""2^-10 and 16. They are written out: a computation at import would round as the importer's decimal context says."""
 DIGITS = 60
-"""Decimal places that quotients are computed to before they are rounded to the grid, beyond those of epsilon itself."""
+"""Digits of precision in which quotients are computed before they are rounded, beyond the digits of epsilon itself."""
 
 
 @contextmanager
 def decimals(places: int = DIGITS, rounding: str = ROUND_HALF_EVEN) -> Iterator[Context]:
-    """Arithmetic in this block is ours: precision, rounding, range, traps and print of the caller do not count."""
+    """Decimal arithmetic in this block uses the settings given here, whatever the context of the caller is."""
     mine = Context(
         prec=places,
         rounding=rounding,
@@ -47,15 +47,15 @@ def decimals(places: int = DIGITS, rounding: str = ROUND_HALF_EVEN) -> Iterator[
 
 
 def plain(number: Decimal) -> str:
-    """A decimal as it was written, whatever the caller's context is."""
+    """The text of a decimal as it was written, whatever the context of the caller is."""
     with decimals():
         return str(number)
 
 
 def parse_number(value: object, name: str) -> Decimal:
-    """A number, of numpy too, as the decimal a person wrote: 0.1 means one tenth. Raises EpsilonError for all else."""
+    """The decimal that a person wrote: 0.1 means one tenth. Raises EpsilonError for what is no number."""
     if isinstance(value, np.integer | np.floating) and not isinstance(value, float | np.timedelta64):
-        return Decimal(str(value))  # the shortest that is this number at its own precision
+        return Decimal(str(value))  # the shortest decimal that reads back as this number in its own precision
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise EpsilonError(f"{name}: expected a number, got {type(value).__name__}")
     # float.__repr__, since a numpy float64 is a float with a repr of its own.
@@ -63,7 +63,7 @@ def parse_number(value: object, name: str) -> Decimal:
 
 
 def parse_epsilon(value: object, name: str = "epsilon") -> Decimal:
-    """The decimal a person wrote: 0.1 means one tenth. 2^-10 <= epsilon <= 16, a number, not a bool.
+    """The decimal that a person wrote: 0.1 means one tenth. 2^-10 <= epsilon <= 16, a number, not a bool.
 
     Raises EpsilonError for anything else: text, bool, NaN, infinity, zero, negative or out of range.
     """
@@ -76,7 +76,7 @@ def parse_epsilon(value: object, name: str = "epsilon") -> Decimal:
 def flip_threshold_of(epsilon: Epsilon, word: Word = WORD64) -> int:
     """t = ceil(2^bits / (e^epsilon + 1)), so that (2^bits - t) / t <= e^epsilon (paper, thm. dp-bit-flip).
 
-    The quotient is irrational for every rational epsilon but 0, so the ceiling is the floor plus one.
+    The quotient is irrational for every rational epsilon other than 0, so its ceiling is its floor plus one.
     """
     number = parse_epsilon(epsilon)
     with decimals(places_for(number)):
@@ -85,12 +85,12 @@ def flip_threshold_of(epsilon: Epsilon, word: Word = WORD64) -> int:
 
 
 def places_for(epsilon: Decimal) -> int:
-    """How many places a quotient is computed to: it may lie as near to an integer as epsilon has digits."""
+    """Digits of precision for a quotient. The more digits epsilon has, the closer a quotient can be to an integer."""
     return DIGITS + len(epsilon.as_tuple().digits)
 
 
 def shared(epsilon: Epsilon, parts: int) -> Decimal:
-    """epsilon / parts, rounded down: what each of `parts` releases of one item may spend."""
+    """epsilon / parts, rounded down: the share of each of `parts` bits, or releases, that one item changes."""
     with decimals(DIGITS, ROUND_FLOOR):
         return parse_epsilon(epsilon) / parts
 

@@ -1,4 +1,4 @@
-"""Which keys may appear: the three modes of docs/privacy.md as values."""
+"""Which keys may appear: the three values of `privacy.keys` (docs/privacy.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeclaredKeys:
 
 @dataclass(frozen=True, slots=True)
 class SelectedKeys:
-    """Keys appear by private selection: a table of thresholds over the popcount (privacy/selection.py)."""
+    """Keys appear by private selection. table: thresholds by popcount (privacy/selection.py)."""
 
     epsilon: Decimal
     delta: Decimal

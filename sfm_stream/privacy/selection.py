@@ -1,8 +1,8 @@
-"""Which keys may appear: optimal private selection on the raw popcount.
+"""Which keys may appear: optimal private selection by the popcount of the raw sketch.
 
-One item changes the popcount C of its key by 0 or 1, and C = 0 iff the key is empty. pi(n) is the largest probability
-of publishing a key with C = n that keeps (epsilon, delta)-DP (Desfontaines, Voss, Gipson, Mandayam, "Differentially
-private partition selection", 2022):
+One item changes the popcount C of its key by 0 or 1, and C = 0 if and only if the key is empty. pi(n) is the largest
+probability of publishing a key with C = n that keeps (epsilon, delta)-DP (Desfontaines, Voss, Gipson, Mandayam,
+"Differentially private partition selection", 2022):
 
     pi(0) = 0,  pi(n) = min(e^eps pi(n-1) + delta, 1 - e^-eps (1 - pi(n-1) - delta), 1)
 """
@@ -20,11 +20,11 @@ from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon,
 from sfm_stream.sketch.bernoulli import WORD64, Word, draw
 
 MIN_DELTA = Decimal("8.8817841970012523233890533447265625E-16")
-"""2^-50, written out."""
+"""2^-50, written out as in epsilon.py."""
 
 
 def parse_delta(value: object, name: str = "delta_selection") -> Decimal:
-    """The decimal a person wrote, 2^-50 <= delta < 1. Raises EpsilonError for anything else."""
+    """The decimal that a person wrote, 2^-50 <= delta < 1. Raises EpsilonError for anything else."""
     number = parse_number(value, name)
     if not number.is_finite() or not MIN_DELTA <= number < 1:
         raise EpsilonError(f"{name}: {plain(number)} is outside 2^-50..1")
@@ -34,8 +34,8 @@ def parse_delta(value: object, name: str = "delta_selection") -> Decimal:
 def selection_table(epsilon: Epsilon, delta: Epsilon, word: Word = WORD64) -> NDArray[np.uint64]:
     """Shape (m,): pi(n) * 2^bits for n = 0..m-1 as integers; every larger n has the last entry.
 
-    Each entry is built on the rounded one before it, with e^eps rounded down and e^-eps up, so that the integers
-    themselves satisfy the bound. The last entry is 2^bits - 1: a large key is withheld once in 2^64 times.
+    Each entry is computed from the rounded one before it, with e^eps rounded down and e^-eps rounded up. So the
+    integers themselves satisfy the bound. The last entry is 2^bits - 1: a large key is withheld once in 2^64 times.
     """
     eps, parsed, grid = parse_epsilon(epsilon, "epsilon_selection"), parse_delta(delta), Decimal(1 << word.bits)
     with decimals(max(places_for(eps), places_for(parsed)), ROUND_FLOOR) as context:
@@ -57,6 +57,6 @@ def selection_table(epsilon: Epsilon, delta: Epsilon, word: Word = WORD64) -> ND
 
 
 def select(popcount: int, table: NDArray[np.uint64], coins: Coins, word: Word = WORD64) -> bool:
-    """Whether a key with this many lit cells may be published: True with probability pi(popcount)."""
+    """Whether a key with this many set cells may be published: True with probability pi(popcount)."""
     threshold = int(table[min(popcount, len(table) - 1)])
     return bool(draw(1, threshold, coins.digits, word)[0])

@@ -1,8 +1,8 @@
-"""Exact coins: a Bernoulli draw is one integer comparison U < threshold, decided digit by digit.
+"""Exact coins: a coin shows True if a uniform integer U is below its threshold.
 
-U is a uniform word of `bits` bits. Its digits are drawn most significant first and only until the comparison is
-decided, so about one digit a coin; the outcome has probability threshold / 2^bits exactly, and how many digits are
-drawn depends on the coins alone, never on the data.
+U has `bits` bits and is drawn digit by digit, the most significant digit first. Drawing stops when the digits decide
+whether U < threshold, so a coin takes about one digit. The probability of True is threshold / 2^bits exactly. The
+number of digits drawn depends on the coins and thresholds alone, never on the data.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from sfm_stream.errors import EntropyError
 
 Digits: TypeAlias = Callable[[int], NDArray[np.uint8]]
-"""Asked for n, gives shape (n,): n fresh independent uniform digits."""
+"""A source of digits: called with n, it returns shape (n,), n fresh independent uniform digits."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """How a uniform word is cut into digits. Production uses WORD64; proofs enumerate smaller ones."""
+    """How a uniform integer is cut into digits. Releases use WORD64; proofs by enumeration use smaller words."""
 
     bits: int
     digit_bits: int
@@ -31,9 +31,9 @@ class Word:
     def digits(self) -> int:
         return self.bits // self.digit_bits
 
-    def digit(self, thresholds: NDArray[np.uint64], place: int) -> NDArray[np.uint8]:
-        """Digit number `place` (0 = most significant) of each threshold."""
-        shift = np.uint64(self.bits - self.digit_bits * (place + 1))
+    def digit(self, thresholds: NDArray[np.uint64], index: int) -> NDArray[np.uint8]:
+        """Digit number `index` of each threshold; 0 is the most significant one."""
+        shift = np.uint64(self.bits - self.digit_bits * (index + 1))
         return ((thresholds >> shift) & np.uint64((1 << self.digit_bits) - 1)).astype(np.uint8)
 
 
@@ -44,17 +44,17 @@ def draw(count: int, threshold: int | NDArray[np.uint64], digits: Digits, word: 
     """Shape (count,): True with probability threshold / 2^word.bits, independently.
 
     threshold: one for all coins, or shape (count,); each in 0 .. 2^word.bits - 1. Raises EntropyError if `digits`
-    gives another number of digits than asked, which numpy would otherwise spread over several coins.
+    gives another number of digits than asked: numpy would broadcast them, and one digit would decide several coins.
     """
     thresholds = np.asarray(threshold, np.uint64)
     drawn = _exactly(count, digits)
     first = word.digit(thresholds, 0)
     below = np.less(drawn, first)
     tied = np.flatnonzero(drawn == first)
-    for place in range(1, word.digits):
+    for index in range(1, word.digits):
         if not tied.size:
             break
-        wanted = word.digit(thresholds if thresholds.ndim == 0 else thresholds[tied], place)
+        wanted = word.digit(thresholds if thresholds.ndim == 0 else thresholds[tied], index)
         drawn = _exactly(tied.size, digits)
         below[tied] = drawn < wanted
         tied = tied[drawn == wanted]

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
+from sfm_stream.sketch.agreement import require_same
 from sfm_stream.sketch.bernoulli import Digits, draw
-from sfm_stream.sketch.sfm import GRID, SfmSketch, require_same
+from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally, require_disjoint
 
 

@@ -1,18 +1,18 @@
-"""The private sketch: public, frozen, and safe to merge and estimate from without limit."""
+"""The private sketch: public and frozen. Merging and estimating cost no more privacy, however often."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.errors import IncompatibleError, UsageError
+from sfm_stream.errors import UsageError
 from sfm_stream.sketch.shape import SketchShape
 
 GRID = 1 << 64
+"""Probabilities of releases are integers in units of 1 / GRID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SfmSketch:
         return flat.reshape(self.shape.levels, self.shape.buckets).view(np.bool_)
 
     def ones(self) -> NDArray[np.int64]:
-        """Shape (levels,): noisy ones of each level, all that the estimator needs."""
+        """Shape (levels,): the number of noisy ones in each level. The estimator needs nothing else."""
         packed = np.frombuffer(self.bits, np.uint8).reshape(self.shape.levels, -1)
         return np.asarray(np.bitwise_count(packed).sum(axis=1, dtype=np.int64))
 
@@ -59,24 +59,3 @@ class SfmSketch:
 
     def __repr__(self) -> str:
         return f"SfmSketch({self.shape}, q={self.flip_probability:.6g}, {self.hash})"
-
-
-class Described(Protocol):
-    """What must agree before two public values are combined: an SfmSketch or a Tally."""
-
-    @property
-    def shape(self) -> SketchShape: ...
-    @property
-    def flip_threshold(self) -> int: ...
-    @property
-    def hash(self) -> str: ...
-
-
-def require_same(what: str, first: Described, other: Described, *, same_flip_threshold: bool) -> None:
-    """Raise IncompatibleError naming the first property in which two sketches differ."""
-    pairs = [("shape", str(first.shape), str(other.shape)), ("hash", first.hash, other.hash)]
-    if same_flip_threshold:
-        pairs.append(("flip probability k", str(first.flip_threshold), str(other.flip_threshold)))
-    for name, mine, theirs in pairs:
-        if mine != theirs:
-            raise IncompatibleError(f"{what}: {name} differs, {mine} against {theirs}")

@@ -50,7 +50,7 @@ class SketchShape:
         return self.cells // 8
 
     throws = 1
-    """One item lights one cell."""
+    """One item sets one cell."""
 
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
@@ -68,11 +68,11 @@ class SketchShape:
 
     @property
     def capacity(self) -> float:
-        """The n at which the last level and its twin should hold half an empty cell: no larger n can be told apart."""
+        """The n at which half an empty cell is expected in the last two levels. Larger n cannot be told apart."""
         return math.log(4.0 * self.buckets) / float(self.rho[-1])
 
     def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Shape (n,): the one cell each hash lights. Bucket = top bits; level = trailing zeros, at most levels - 1."""
+        """Shape (n,): the one cell of each hash. Bucket = top bits; level = trailing zeros, at most levels - 1."""
         bucket = hashes >> np.uint64(64 - self.bucket_bits)
         guarded = hashes | np.uint64(1 << (64 - self.bucket_bits))
         lowest = guarded & (~guarded + np.uint64(1))
@@ -88,7 +88,7 @@ def constant(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def require_between(holder: object, name: str, low: int, high: int) -> None:
-    """Raise ShapeError unless this field of a frozen value is an integer in low..high; one of numpy becomes an int."""
+    """Raise ShapeError unless this field is an integer in low..high. An integer of numpy is replaced by an int."""
     value = getattr(holder, name)
     if isinstance(value, np.integer):
         value = int(value)

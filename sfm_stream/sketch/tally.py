@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
+from sfm_stream.sketch.agreement import require_same
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.noisy_bits import COPY, NoisyBits, require_draws_of_their_own
-from sfm_stream.sketch.sfm import SfmSketch, require_same
+from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.sketch.sfm import Described, SfmSketch
+from sfm_stream.sketch.agreement import Combinable
+from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 
@@ -25,7 +26,7 @@ class TallySum:
         self._planes: list[NDArray[np.uint8]] = []
 
     @classmethod
-    def like(cls, other: Described) -> TallySum:
+    def like(cls, other: Combinable) -> TallySum:
         """An empty sum for the same kind of sketches."""
         return cls(other.shape, other.flip_threshold, other.hash)
 

@@ -11,8 +11,8 @@ from sfm_stream.estimation.estimate import estimate
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.readable import duration, instant
+from sfm_stream.sketch.agreement import Combinable
 from sfm_stream.sketch.merge import merge_tally
-from sfm_stream.sketch.sfm import Described
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
 from sfm_stream.units import GRAINS
@@ -59,7 +59,7 @@ class Span:
             self.first_offset = offset
         return "merged"
 
-    def entry(self, key: bytes, like: Described) -> KeySum:
+    def entry(self, key: bytes, like: Combinable) -> KeySum:
         """The sum of a key, begun where it is the first time."""
         entry = self.keys.get(key)
         if entry is None:
@@ -216,7 +216,7 @@ class Epoch:
                 f"{self.calendar.base}s of which days of {self.calendar.zone} are made"
             )
 
-    def _require_kind(self, sketch: Described, unit: str) -> None:
+    def _require_kind(self, sketch: Combinable, unit: str) -> None:
         kind = (sketch.shape, sketch.hash, sketch.flip_threshold, unit)
         self.kind = self.kind or kind
         if kind != self.kind:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sfm_stream.errors import IncompatibleError, ShapeError, UsageError
-from sfm_stream.sketch.sfm import GRID, SfmSketch, require_same
+from sfm_stream.sketch.agreement import require_same
+from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
 SHAPE = SketchShape(16, 4)
