@@ -18,6 +18,12 @@ CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}
 LEAST_LIMIT_S = 180
 """So long at least an event is waited for, where it says how long: support/patience.py waits longer."""
 LIMITS = {"timeout", "timeout_s", "patience_s"}
+TESTED_ELSEWHERE = {
+    "cli": "integration/test_cli.py and those beside it: as whoever calls it does",
+    "composition": "integration/: what is put together there is run as a whole",
+    "events/formats": "contract/test_format_contract.py: every format is held to the same words",
+}
+"""Packages without a folder below tests/unit, and where their tests are."""
 WAITS = {"wait", "communicate", "run", "result", "get", "HTTPConnection", "urlopen", "check_output", "check_call"}
 """Calls that wait for a process, a thread or an answer, and fail where it takes longer."""
 
@@ -116,6 +122,18 @@ def no_wait_is_short(path: str, source: str) -> list[str]:
     return found
 
 
+def units_mirror_the_package(tests: set[str], packages: set[str]) -> list[str]:
+    """Folders below tests/unit that no package has, and packages without one that are not tested elsewhere."""
+    found = [f"tests/unit/{folder}: there is no sfm_stream/{folder}" for folder in sorted(tests - packages)]
+    missing = packages - tests - TESTED_ELSEWHERE.keys()
+    return found + [f"sfm_stream/{folder}: there is no tests/unit/{folder}" for folder in sorted(missing)]
+
+
+def folders_with_code(root: Path) -> set[str]:
+    """Folders below a root with Python files somewhere in them, relative to it; not the root itself."""
+    return {folder.as_posix() for path in root.rglob("*.py") for folder in path.relative_to(root).parents} - {"."}
+
+
 CAUGHT = {
     no_duration_is_asserted: [
         "began = time.monotonic()\nassert time.monotonic() - began < 5",
@@ -166,3 +184,19 @@ def test_a_planted_violation_is_caught(rule, planted):
 @pytest.mark.parametrize("source", ALLOWED)
 def test_what_is_allowed_is_left_alone(source):
     assert [problem for rule in RULES for problem in rule("test_x.py", source)] == []
+
+
+def test_the_unit_tests_mirror_the_package():
+    tests, packages = folders_with_code(TESTS / "unit"), folders_with_code(TESTS.parent / "sfm_stream")
+    assert units_mirror_the_package(tests, packages) == []
+    assert {"privacy", "transport/kafka"} <= tests
+    assert not TESTED_ELSEWHERE.keys() & tests, "an exception that is not needed any more"
+    assert TESTED_ELSEWHERE.keys() <= packages
+    assert all((TESTS / where.split(":")[0].split(" and ")[0]).exists() for where in TESTED_ELSEWHERE.values())
+
+
+def test_a_folder_out_of_place_is_found():
+    assert units_mirror_the_package({"privacy", "pipeline/tests"}, {"privacy", "cli"}) == [
+        "tests/unit/pipeline/tests: there is no sfm_stream/pipeline/tests"
+    ]
+    assert units_mirror_the_package(set(), {"privacy", "cli"}) == ["sfm_stream/privacy: there is no tests/unit/privacy"]
