@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 PAGE = Path(__file__).with_name("api.md")
 HEAD = """# API reference
@@ -26,13 +25,7 @@ SECTIONS = {
     "Errors": "sfm_stream.errors",
 }
 """Titles, and the packages whose names of `sfm_stream` stand under them."""
-MODULES = (
-    "sfm_stream.wire.presto",
-    "sfm_stream.methods.mechanisms",
-    "sfm_stream.methods.randomized_response",
-    "sfm_stream.methods.layouts",
-    "sfm_stream.methods.logic",
-)
+MODULES = ("sfm_stream.wire", "sfm_stream.wire.presto", "sfm_stream.methods")
 """Public modules that `sfm_stream` itself does not offer."""
 
 
@@ -54,9 +47,16 @@ def _dedented(block: str) -> str:
 
 def signature_of(name: str, thing: object) -> str:
     """`name(arguments) -> result` as it is written in the source; only the name where nothing is called."""
-    if not callable(thing) or (isinstance(thing, type) and issubclass(thing, BaseException | enum.Enum)):
+    if not is_documented(thing) or getattr(thing, "_is_protocol", False):
+        return name
+    if isinstance(thing, type) and issubclass(thing, BaseException | enum.Enum):
         return name
     return f"{name}{call_of(thing).removesuffix(' -> None')}"
+
+
+def is_documented(thing: object) -> bool:
+    """A class or a function, whose docstring is its own; not an alias of a type, not an object."""
+    return inspect.isroutine(thing) or isinstance(thing, type)
 
 
 def call_of(function: Callable[..., object]) -> str:
@@ -74,8 +74,13 @@ def entry(name: str, thing: object) -> Iterator[str]:
     yield f"### `{signature_of(name, thing)}`"
     if isinstance(thing, type) and issubclass(thing, BaseException) and thing.__base__ is not None:
         yield f"A kind of `{thing.__base__.__name__}`."
-    documented = inspect.isroutine(thing) or isinstance(thing, type | ModuleType)
-    yield text_of(thing) if documented else f"An object of `{type(thing).__name__}`."
+    if is_documented(thing):
+        yield text_of(thing)
+    elif type(thing).__module__.startswith("sfm_stream."):
+        yield f"An object of `{type(thing).__name__}`."
+    else:
+        alias = re.sub(r"[a-z_.]+\.(?=[A-Z])", "", str(thing))
+        yield f"The type `{alias}`."
     if isinstance(thing, type) and issubclass(thing, enum.Enum):
         yield "Members: " + ", ".join(f"`{member.name}`" for member in thing) + "."
     elif isinstance(thing, type):
@@ -132,20 +137,9 @@ def page() -> str:
     for dotted in MODULES:
         module = import_module(dotted)
         parts += [f"## `{dotted}`", text_of(module)]
-        for name in public_names(module):
+        for name in module.__all__:
             parts += entry(name, getattr(module, name))
     return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
-
-
-def public_names(module: ModuleType) -> list[str]:
-    """Those of __all__, or else the functions and classes that the module itself defines, in their order."""
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    return [
-        name
-        for name, thing in vars(module).items()
-        if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__ and callable(thing)
-    ]
 
 
 if __name__ == "__main__":

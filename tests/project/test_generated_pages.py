@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import files
 
 import pytest
@@ -17,8 +18,8 @@ def test_the_page_is_up_to_date(made):
 
 def test_every_public_name_has_an_entry_that_says_something():
     page = make_api.PAGE.read_text("utf-8")
-    for name in sfm_stream.__all__:
-        thing = getattr(sfm_stream, name)
+    modules = [sfm_stream, *map(import_module, make_api.MODULES)]
+    for name, thing in ((name, getattr(module, name)) for module in modules for name in module.__all__):
         text = "\n\n".join(make_api.entry(name, thing))
         assert text in page, name
         assert len(text.splitlines()) > 1, f"{name} has no docstring"
