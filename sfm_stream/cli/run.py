@@ -10,7 +10,7 @@ import click
 
 from sfm_stream.cli.output import echo_json
 from sfm_stream.clock import monotonic_s
-from sfm_stream.composition.files import embedded
+from sfm_stream.composition.files import file_workers
 from sfm_stream.composition.run_to_end import RunReport, run_to_end
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import Config, load_config
@@ -35,7 +35,7 @@ def run(config: Path, as_json: bool) -> None:
     """Count CONFIG's input and publish into its output file. Run it again at any time: it goes on where it stopped."""
     loaded = load_config(config)
     try:
-        with embedded(loaded) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
+        with file_workers(loaded) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
             report = run_to_end(work, loaded.rollup.deadline, stopping, progress)
     except UnusableRecords as error:
         raise UnusableRecords(f"{error}. {format_hint(loaded.input_path)}".removesuffix(". ")) from error

@@ -1,4 +1,4 @@
-"""`run`: the one loop over an input, to its end."""
+"""Drives both workers of `run` until the input has ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sfm_stream.clock import monotonic_s, now_ms
-from sfm_stream.composition.files import Embedded
+from sfm_stream.composition.files import FileWorkers
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.workers.ingest_report import IngestReport
 from sfm_stream.workers.partition_worker import CHECKPOINT_S
@@ -25,7 +25,7 @@ class RunReport:
 
 
 def run_to_end(
-    work: Embedded, deadline_ms: int, stopping: Stop, progress: Callable[[], None] = lambda: None
+    work: FileWorkers, deadline_ms: int, stopping: Stop, progress: Callable[[], None] = lambda: None
 ) -> RunReport:
     """Read the input to its end, publish every window that is due, roll up, and say what was done.
 

@@ -1,4 +1,4 @@
-"""What one process counted and what it dropped."""
+"""What one process counted and dropped."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from sfm_stream.types import Reason
 
 @dataclass(slots=True)
 class IngestReport:
-    """What this process did, for the operator's eyes: exact numbers, outside the guarantee.
+    """Exact numbers of one process, for the operator alone: they are outside the guarantee.
 
-    released: records of windows that an earlier run released. finished: the input was counted whole before.
+    read, counted, dropped: records. released: records of windows that an earlier run released. releases: number of
+    releases committed. open_windows, closed_through_ms: as of the last checkpoint. finished: an earlier run counted the
+    whole input.
     """
 
     read: int = 0

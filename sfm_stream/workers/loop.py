@@ -1,4 +1,4 @@
-"""Long-lived workers: a loop each, until a signal, or until one of them fails and all stop."""
+"""The loops of long-lived workers: one each, until a signal, or until one of them fails and all stop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from sfm_stream.workers.partition_worker import CHECKPOINT_S
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.1
+"""How often look() of each worker is called."""
 _PAUSE_S = 1.0
-"""Between a turn that a broker which is away has spoilt and the next."""
+"""How long a worker waits after a BrokerAway, before it restarts."""
 _LEAVE_S = 8.0
-"""How long workers may take to stop: one may wait for an answer of the cluster that never comes."""
+"""How long workers may take to stop. One may wait for an answer of the cluster that never comes."""
 
 
 class Worker(Protocol):
-    """What ingest, publisher and roll-up have in common."""
+    """A worker with its transport, as the loop runs it. look() must not wait; restart() follows a BrokerAway."""
 
     name: str
 
@@ -37,11 +38,12 @@ def serve(
 ) -> None:
     """Run the workers until `stopping`, or until one of them fails: then the others stop too, and its error is raised.
 
-    Each has a thread of its own, so that one waiting for the cluster does not hold up another. look() is called again
-    and again beside its turns, however long one takes, and must not wait; what it raises ends the worker. beat: called
-    with the name of a worker after each turn. A worker that stops finishes the transaction in hand and leaves its
-    group. One that does not stop in time is left behind, as if it were killed; the outcome of what it has in hand stays
-    unknown.
+    Each has a thread of its own, so that one that waits for the cluster does not hold up another. look() of each worker
+    is called in the thread of the caller, however long its turns take; an error that it raises stops all workers. beat:
+    called with the name of a worker after each of its turns.
+
+    A worker that stops finishes its transaction and leaves its group. One that does not stop in time is left behind, as
+    if it were killed; the outcome of its transaction stays unknown.
     """
     halt = Event()
     failures: list[BaseException] = []
@@ -77,18 +79,18 @@ def serve(
 
 def _loop(worker: Worker, stopping: Callable[[], bool], beat: Callable[[str], None], halt: Event) -> None:
     due = monotonic_s() + CHECKPOINT_S
-    spoilt = False
+    restart_due = False
     while not stopping():
         try:
-            if spoilt:
+            if restart_due:
                 worker.restart()
-                spoilt = False
+                restart_due = False
             worker.tick(stopping)
             if monotonic_s() >= due:
                 worker.checkpoint()
                 due = monotonic_s() + CHECKPOINT_S
         except BrokerAway as error:
             _log.warning("%s goes on from what is committed, for a broker is away: %s", worker.name, error)
-            spoilt = True
+            restart_due = True
             halt.wait(_PAUSE_S)
         beat(worker.name)

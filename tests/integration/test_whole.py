@@ -28,7 +28,7 @@ from support.embedded_runs import (
 from support.patience import PATIENCE_S
 
 from sfm_stream.cli.run import say
-from sfm_stream.composition.files import embedded
+from sfm_stream.composition.files import file_workers
 from sfm_stream.composition.run_to_end import run_to_end
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
@@ -227,7 +227,7 @@ def test_a_signal_while_reading_keeps_nothing_and_says_so(tmp_path, capsys):
     write_events(tmp_path / "in.jsonl", events)
     config = load_config(write_config(tmp_path))
     stopping = Stop()
-    with embedded(config, NoFlips()) as work:
+    with file_workers(config, NoFlips()) as work:
 
         def progress():
             stopping.signal = signal.SIGTERM if work.ingest.report.read else 0

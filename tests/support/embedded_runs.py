@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from support.patience import PATIENCE_S
 
 from sfm_stream.cli.main import main
-from sfm_stream.composition.files import embedded
+from sfm_stream.composition.files import file_workers
 from sfm_stream.composition.run_to_end import RunReport, run_to_end
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
@@ -112,7 +112,7 @@ def write_events(path: Path, events: Iterable[dict[str, object]]) -> None:
 def run_here(config: Path, coins: Coins = SYSTEM_COINS) -> RunReport:
     """Run a configuration to the end of its input, in this process."""
     loaded = load_config(config)
-    with embedded(loaded, coins) as work:
+    with file_workers(loaded, coins) as work:
         return run_to_end(work, loaded.rollup.deadline, Stop())
 
 

@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pytest
 
 from sfm_stream.errors import BrokerAway, BrokerError, StateError
-from sfm_stream.workers import loop as service
+from sfm_stream.workers import loop
 from sfm_stream.workers.loop import serve
 
 
@@ -58,8 +58,8 @@ class Stuck(Scripted):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(service, "_PAUSE_S", 0.01)
-    monkeypatch.setattr(service, "_LEAVE_S", 0.2)
+    monkeypatch.setattr(loop, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(loop, "_LEAVE_S", 0.2)
 
 
 def test_a_turn_that_a_broker_spoils_is_followed_by_a_restart_until_one_succeeds():

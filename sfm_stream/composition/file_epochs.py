@@ -1,0 +1,63 @@
+"""The epochs in one output file: what each of them has committed, and whether any of it was lost since."""
+
+from __future__ import annotations
+
+from sfm_stream.config.config import Config
+from sfm_stream.errors import StateError
+from sfm_stream.pipeline.counting.position import decode_state, drawn_through_ms
+from sfm_stream.readable import instant
+from sfm_stream.transport.files.sqlite_log import SqliteLog
+from sfm_stream.types import PartitionState
+
+
+def ingest_worker(config: Config, epoch: int) -> str:
+    """The name under which the positions of an epoch are stored in the output file."""
+    return f"ingest/{config.pipeline.id}/{epoch}"
+
+
+def committed_states(config: Config, log: SqliteLog) -> dict[int, PartitionState]:
+    """The committed state of every epoch of the pipeline in this file."""
+    states: dict[int, PartitionState] = {}
+    for worker in log.workers():
+        if (number := _epoch_of(config, worker)) is not None:
+            for commit in log.positions(worker).values():
+                states[number] = decode_state(commit)
+    return states
+
+
+def _epoch_of(config: Config, worker: str) -> int | None:
+    """The epoch of this pipeline that a worker counts; None for a worker of another kind or pipeline."""
+    prefix = ingest_worker(config, 0)[:-1]
+    number = worker.removeprefix(prefix)
+    return int(number) if worker.startswith(prefix) and number.isdecimal() else None
+
+
+def require_nothing_lost(config: Config, log: SqliteLog, states: dict[int, PartitionState]) -> None:
+    """Raise StateError where more was released into this output than it holds, unless a new epoch begins behind that.
+
+    states: of every epoch in the file. Beside the file lie notes of what was released into it. A border that the file
+    holds and the notes do not is noted now: a process was killed between a commit and its note, or the file was made
+    by a version without notes.
+    """
+    epoch, start = config.pipeline.epoch, config.window.start
+    drawn = {
+        number: drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
+        for number, state in states.items()
+    }
+    lost: dict[int, int] = {}
+    for worker, end_ms in log.released.borders.items():
+        number = _epoch_of(config, worker)
+        if number is not None and end_ms > drawn.get(number, end_ms - 1):
+            lost[number] = end_ms
+    if lost and (epoch <= max(lost) or start is None or start < max(lost.values())):
+        number, border_ms = max(lost.items(), key=lambda item: item[1])
+        held = f"only those up to {instant(drawn[number])}" if number in drawn else "none of them"
+        raise StateError(
+            f"{log.path}: epoch {number} of pipeline {config.pipeline.id} has released windows up to "
+            f"{instant(border_ms)} into this output, and it holds {held}: it was restored from an older copy, replaced "
+            "or deleted. Counting on from here would release the same windows a second time. Raise pipeline.epoch "
+            f"above {max(lost)} and set window.start to {instant(border_ms)} or a later window border"
+        )
+    for number, end_ms in drawn.items():
+        if end_ms > states[number].start_ms:
+            log.released.note(ingest_worker(config, number), end_ms)
