@@ -1,7 +1,7 @@
 """Published sketches as rows of a table for other engines, each with the bytes that Presto reads.
 
-Only what is published goes in: the rows are made of releases and roll-ups, and the bytes by `presto.encode`, which
-takes private sketches alone.
+Rows are made of published releases and roll-ups only. The bytes are made by `presto.encode`, which takes private
+sketches alone.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ COLUMNS: dict[str, ColumnType] = {
     "release_id": "text",
     "sketch": "bytes",
 }
-"""Of both topics, in this order; docs/presto.md says what each holds. No name is a reserved word of SQL."""
+"""The columns for both topics, in this order; docs/presto.md describes each. No name is a reserved word of SQL."""
 
 
 @dataclass(slots=True)
 class ExportReport:
     """What went into a table.
 
-    without_sketch: rows of pure noise. lower_bounds: roll-ups with windows that nobody knows to be empty. hashes: names
-    of the item hashes of all rows. keys: canonical bytes of the keys in it. unanswered: a line for each key that was
-    asked for and is not in it.
+    without_sketch: rows of pure noise. lower_bounds: roll-ups with windows that may hold something and have no release.
+    hashes: names of the item hashes of all rows. keys: canonical bytes of the keys in it. unanswered: a line for each
+    key that was asked for and is not in it.
     """
 
     rows: int = 0
@@ -84,7 +84,7 @@ class ExportReport:
 def exported_rows(
     reader: TopicReader, terms: ReleaseTerms, question: Question, report: ExportReport
 ) -> Iterator[TableRow]:
-    """A row for each release, or for the newest revision of each roll-up, that is asked for; the report follows them.
+    """A row for each release, or for the newest revision of each roll-up, that is asked for; the report counts them.
 
     In order of the topic, one at a time. Behind the last row it raises NothingFound if there was none, so that whoever
     writes the rows into a file gives no name to a table without rows.

@@ -1,6 +1,14 @@
 """A question to what a pipeline has published, as the command line, a server or a notebook asks it.
 
-Texts name the parts of a question as the command line writes them: --key, --from, --to, --by.
+In a notebook::
+
+    config = load_config(Path("app.toml"))
+    question = parse_question(config, "hour", keys=["/home"], since="2026-01-01")
+    with published(config) as reader:
+        for row in answer(reader, release_terms(config), question).rows:
+            print(row.key, row.window, row.estimate)
+
+Messages name the parts of a question as the command line writes them: --key, --from, --to, --by.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of rows in files: CSV with what Python has, Parquet with pyarrow. A file gets its name once it is whole."""
+"""Tables of rows in files: CSV, or Parquet where pyarrow is installed. A file gets its name once it is whole."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from sfm_stream.readable import instant
 ColumnType: TypeAlias = Literal["text", "int32", "int64", "float64", "bool", "time", "bytes"]
 """What a column holds. A time is given in milliseconds since 1970 UTC."""
 TableRow: TypeAlias = dict[str, str | int | float | bool | bytes | None]
-"""Column to value; None: there is none."""
+"""Column to value, None for no value."""
 
 GROUP_BYTES, GROUP_ROWS = 32 << 20, 1 << 16
-"""A row group is written at either of them: as much as is held in memory."""
+"""A row group is written when it has so many bytes or so many rows; no more than one is held in memory."""
 
 
 class Table(Protocol):
@@ -34,9 +34,10 @@ class Table(Protocol):
 
 
 class CsvTable:
-    """Comma-separated UTF-8 with a header and line feeds; no value is an empty field.
+    """Comma-separated UTF-8 with a header line; lines end with a line feed, and a missing value is an empty field.
 
-    Times are ISO 8601 in UTC, bytes base64, truth true or false, numbers as short as they read back exactly.
+    Times are ISO 8601 in UTC, bytes are base64, booleans are true or false, and a number has the fewest digits that
+    read back as the same number.
     """
 
     def __init__(self, sink: BinaryIO, columns: Mapping[str, ColumnType]) -> None:
@@ -52,7 +53,7 @@ class CsvTable:
 
 
 class ParquetTable:
-    """Parquet as old engines read it too: timestamps of INT64 milliseconds, zstd, row groups of bounded size.
+    """Parquet that old engines read too: timestamps as INT64 milliseconds, zstd, row groups of bounded size.
 
     Raises UsageError naming the remedy where pyarrow is not installed.
     """
@@ -71,7 +72,7 @@ class ParquetTable:
         named |= {"time": pyarrow.timestamp("ms", tz="UTC"), "bytes": pyarrow.binary()}
         self._pyarrow, self._columns = pyarrow, columns
         self._schema = pyarrow.schema([(name, named[column_type]) for name, column_type in columns.items()])
-        # A dictionary or a smallest and largest value of sketches would only be copies of them.
+        # Statistics or a dictionary of sketches would hold copies of them and help nobody.
         plain = [name for name, column_type in columns.items() if column_type != "bytes"]
         self._writer = pyarrow.parquet.ParquetWriter(
             sink, self._schema, compression="zstd", use_dictionary=plain, write_statistics=plain
@@ -122,11 +123,11 @@ def _text(value: str | int | float | bool | bytes | None, column_type: ColumnTyp
 
 @contextmanager
 def new_file(path: Path, replace: bool) -> Iterator[BinaryIO]:
-    """A file to write to that gets its name, whole and on disk, when the block ends; where it fails nothing is left.
+    """A file to write to. When the block ends it is on disk and gets its name; where the block fails nothing is left.
 
-    Until then it is .NAME.part beside it, which Hive and Presto pass over in the folder of a table. What a killed
-    process left there is written over. Raises UsageError where the name is taken and replace is False, or another
-    process is writing it; OSError.
+    Until then its name is .NAME.part, in the same folder: Hive and Presto ignore such files in the folder of a table. A
+    part that a killed process left is overwritten. Raises UsageError where the name is taken and replace is False, or
+    another process is writing the file; OSError.
     """
     _require_free(path, replace)
     part = path.with_name(f".{path.name}.part")
@@ -146,7 +147,7 @@ def new_file(path: Path, replace: bool) -> Iterator[BinaryIO]:
 
 
 def _lock(sink: BinaryIO, part: Path) -> None:
-    """Hold the file against other processes. One that has just been renamed is no longer ours to write to."""
+    """Lock the part against other processes. Raises UsageError where another one holds it, or has just renamed it."""
     try:
         fcntl.flock(sink, fcntl.LOCK_EX | fcntl.LOCK_NB)
         is_there = os.path.samestat(os.fstat(sink.fileno()), os.stat(part))

@@ -30,16 +30,16 @@ def check(config: Path, records: int, as_json: bool) -> None:
     equal ones look equal, and nothing can be looked up. Exit code 4 where no record of the sample could be counted.
     """
     loaded = load_config(config)
-    missing, found = _look(loaded, records)
+    missing, looked_at = _look(loaded, records)
     hint = "" if loaded.on_cluster else format_hint(loaded.input_path)
     if as_json:
-        shown = None if found is None else _as_json(found) | {"looks_like": hint or None}
+        shown = None if looked_at is None else _as_json(looked_at) | {"looks_like": hint or None}
         echo_json({"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)})
     else:
-        _say(loaded, missing, found)
+        _say(loaded, missing, looked_at)
         if hint:
             click.echo(hint)
-    if found is not None and found.reasons and not found.reasons[Reason.OK]:
+    if looked_at is not None and looked_at.reasons and not looked_at.reasons[Reason.OK]:
         raise click.exceptions.Exit(4)
 
 
@@ -53,7 +53,7 @@ def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
     return [], None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records)
 
 
-def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
+def _say(loaded: Config, missing: list[str], looked_at: Sample | None) -> None:
     fingerprint = loaded.own_fingerprint
     click.echo(f"configuration is valid{f', fingerprint {fingerprint}' if fingerprint else ''}\n")
     click.echo(describe(loaded) + "\n")
@@ -61,18 +61,18 @@ def _say(loaded: Config, missing: list[str], found: Sample | None) -> None:
         click.echo("the input is counted whole, in any order, and released at its end (input.order)\n")
     if missing:
         click.echo(f"topics that `sfm-stream ingest --first-start` has yet to make: {', '.join(missing)}\n")
-    if found is None:
+    if looked_at is None:
         click.echo("the input is standard input; it is left alone")
         return
     from sfm_stream.cli.screen import print_table  # rich, which programs that read JSON need not wait for
 
     heads = ("partition", "offset", "event time (UTC)", "key", "item cell", "outcome")
-    print_table(heads, map(_cells, found.rows[:SHOWN]))
-    total = sum(found.reasons.values())
-    click.echo(f"\n{total:,} records looked at: " + ", ".join(_counts(found.reasons)))
-    if found.late:
+    print_table(heads, map(_cells, looked_at.rows[:SHOWN]))
+    total = sum(looked_at.reasons.values())
+    click.echo(f"\n{total:,} records looked at: " + ", ".join(_counts(looked_at.reasons)))
+    if looked_at.late:
         click.echo(
-            f"{found.late:,} of them come too late for their window and would be dropped: raise window.grace"
+            f"{looked_at.late:,} of them come too late for their window and would be dropped: raise window.grace"
             + ("" if loaded.on_cluster else ", or sort the input, or count it whole (input.complete, input.order)")
         )
 
@@ -86,7 +86,7 @@ def _counts(reasons: Counter[Reason]) -> list[str]:
     return [f"{reason.name.lower()} {count:,}" for reason, count in sorted(reasons.items())]
 
 
-def _as_json(found: Sample) -> dict[str, object]:
+def _as_json(looked_at: Sample) -> dict[str, object]:
     return {
         "records": [
             {
@@ -97,8 +97,8 @@ def _as_json(found: Sample) -> dict[str, object]:
                 "item_cell": row.cell,
                 "outcome": row.reason.name.lower(),
             }
-            for row in found.rows[:SHOWN]
+            for row in looked_at.rows[:SHOWN]
         ],
-        "late": found.late,
-        "outcomes": {reason.name.lower(): count for reason, count in sorted(found.reasons.items())},
+        "late": looked_at.late,
+        "outcomes": {reason.name.lower(): count for reason, count in sorted(looked_at.reasons.items())},
     }

@@ -112,7 +112,7 @@ def _fill(table: Table, rows: Iterator[TableRow]) -> None:
 def _until_stopped(
     rows: Iterator[TableRow], stopping: Stop, report: ExportReport, progress: Callable[[int], None]
 ) -> Iterator[TableRow]:
-    """The same rows; half of them are no table, so a signal ends the command and leaves no file."""
+    """The same rows. At a signal the command ends and leaves no file, because half of the rows are no table."""
     for row in rows:
         if stopping():
             click.echo("stopped by a signal; run it again to export", err=True)
@@ -123,7 +123,7 @@ def _until_stopped(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
-    """The number of rows so far on a terminal, nothing elsewhere: how many there will be is not known."""
+    """A function that takes the number of rows so far and shows it on a terminal. How many will come is not known."""
     from rich.console import Console
 
     screen = Console(stderr=True)

@@ -45,12 +45,12 @@ def main() -> None:
     except ReaderGone:
         code = 141
     with suppress(Exception):
-        sys.stdout.flush()  # what still fails then is said already, and must not change the code at the very end
+        sys.stdout.flush()  # a failure here was reported before, and must not change the exit code
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _say(error: click.ClickException) -> None:
-    """As click says it, and nothing in it hides: an argument may come from data too."""
+    """Print an error as click does, but with every character visible: an argument may come from data too."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
         click.echo(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n", err=True)

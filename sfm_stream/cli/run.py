@@ -22,10 +22,10 @@ from sfm_stream.types import Reason
 from sfm_stream.workers.ingest_report import IngestReport
 
 WARN_SHARE = 0.05
-"""Of the records read: where more are dropped, a run warns."""
+"""A run warns where more than this share of the records it read was dropped."""
 TOP_REASONS = 3
 SAY_EVERY_S = 60.0
-"""How often a run says how far it is, where nobody looks at a bar."""
+"""How often a run prints how far it is, where there is no terminal for a bar."""
 
 
 @click.command()
@@ -54,9 +54,9 @@ def run(config: Path, as_json: bool) -> None:
 
 
 def _require_something_counted(ingest: IngestReport, config: Config) -> None:
-    """Say on standard error where many records were dropped. Raises NothingCounted where all of them were.
+    """Warn on standard error where many records were dropped. Raises NothingCounted where all of them were.
 
-    Records that are a later epoch's are none of these.
+    Records that belong to a later epoch count neither as read nor as dropped.
     """
     dropped = ingest.dropped.copy()
     read = ingest.read - dropped.pop(Reason.AFTER_EPOCH, 0)
@@ -78,7 +78,7 @@ def _require_something_counted(ingest: IngestReport, config: Config) -> None:
 
 @contextmanager
 def _progress(lines: LineInput) -> Iterator[Callable[[], None]]:
-    """A bar over the bytes of the input on a terminal, elsewhere a line now and then."""
+    """A function to call as reading goes on: on a terminal it moves a bar, elsewhere it prints a line now and then."""
     from rich.console import Console
 
     screen = Console(stderr=True)

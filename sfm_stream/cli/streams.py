@@ -1,5 +1,7 @@
-"""The standard streams of a process that has to go on. News on standard error that cannot be written is lost, and that
-is all; standard output is what a command is for, so there it is an error, which says so once.
+"""Standard streams that may be closed, full or without a reader.
+
+What cannot be written to standard error is dropped, and the command goes on. Standard output is what a command is
+for: a write that fails there is an error, which is raised once.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from sfm_stream.transport.files.storage_faults import may_pass
 
 
 class ReaderGone(Exception):
-    """Nobody reads our standard output any more: no error, and a reason to end. (click ends BrokenPipeError with 1.)"""
+    """The reader of standard output is gone: the command ends, and it is no error.
+
+    It is no BrokenPipeError, for which click would end with exit code 1.
+    """
 
 
 def guard() -> None:
-    """Put guarded streams in the place of this process's own standard output and error, and of no others.
+    """Guard this process's own standard output and error. Streams that somebody has put in their place are left alone.
 
-    A standard stream that was closed leads nowhere from now on: else the next file that is opened would take its
-    number, and whatever is printed would be written into that file. Reading such an input is an error, not its end.
+    A standard stream that is closed is opened on the null device, for writing: else the next file that is opened would
+    take its number, and whatever is printed would be written into that file. Reading a closed standard input is thereby
+    an error, not the end of an input.
     """
     for number in (0, 1, 2):
         try:
@@ -41,7 +47,7 @@ def fault(name: str, error: OSError) -> SfmStreamError:
 
 
 class _Guarded(io.RawIOBase):
-    """Bytes to a file descriptor. name: of a stream whose loss is an error; None where it is none."""
+    """Bytes to a file descriptor. name: of the stream, for errors; None for a stream whose bytes may be lost."""
 
     def __init__(self, number: int, name: str | None) -> None:
         self._number, self._name, self._lost = number, name, False
@@ -56,7 +62,7 @@ class _Guarded(io.RawIOBase):
         return os.isatty(self._number)
 
     def write(self, data: Any, /) -> int:
-        """Raises ReaderGone or what `fault` makes of it, once; what comes after that is dropped."""
+        """Raises ReaderGone or the error of `fault` once; what is written after that is dropped."""
         if self._lost:
             return len(data)
         try:

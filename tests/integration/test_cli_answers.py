@@ -24,6 +24,12 @@ from support.embedded_runs import (
 )
 from support.patience import PATIENCE_S
 
+from sfm_stream.answers.question import parse_question
+from sfm_stream.answers.release_terms import release_terms
+from sfm_stream.answers.row_json import row_json
+from sfm_stream.answers.rows import answer
+from sfm_stream.composition.published import published
+from sfm_stream.config.config import load_config
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Record, Step
 from sfm_stream.units import ROLLUPS, SKETCHES
@@ -145,6 +151,16 @@ def test_the_hour_that_comes_twice_is_shown_with_its_offset(tmp_path):
         assert f"{since}  {until}" in shown
         (row,) = documents(here("estimate", config, "--from", since, "--to", until, "--json"))
         assert (row["windows"], row["status"]) == (4, "ok")
+
+
+def test_a_notebook_asks_the_same_question(app):
+    config = load_config(app)
+    question = parse_question(config, "hour", keys=["p"], since="2026-01-01 02:00")
+    with published(config) as reader:
+        rows = answer(reader, release_terms(config), question).rows
+    shown = documents(here("estimate", app, "--by", "hour", "--key", "p", "--from", "2026-01-01 02:00", "--json"))
+    assert [row_json(row) for row in rows] == shown
+    assert len(shown) == 3
 
 
 # Nothing to answer
