@@ -320,7 +320,8 @@ def test_a_rollup_that_is_exported_is_a_lower_bound_too(withheld):
     done = here("export", withheld, "--topic", "rollups", "--out", out)
     assert done.returncode == 0
     assert "2 lower bounds: windows are missing from them" in done.stdout
-    rows = list(csv.DictReader(out.open()))
+    with out.open() as table:
+        rows = list(csv.DictReader(table))
     assert {row["grain"] for row in rows} == {"hour", "day"}
     assert all((row["status"], row["high"]) == ("lower_bound", "") for row in rows)
     inspected = here("inspect", withheld.parent / "out.sqlite", "--topic", "rollups").stdout

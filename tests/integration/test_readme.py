@@ -98,6 +98,7 @@ session_timeout = "6s"
     finally:
         for worker in running:
             worker.kill()
+            worker.wait(PATIENCE_S)
     assert "95 % interval" in done.stdout
 
 
