@@ -281,9 +281,9 @@ class FakeAdmin:
         return self._host.call("list", answers) if numbers else {}
 
     def _first(self, topic: str, partition: int, since_ms: int) -> tuple[int, int]:
-        """(offset, time stamp) of the first record that is stamped then or later; (-1, -1) where there is none."""
+        """(offset, time stamp) of the first record, control or not, stamped then or later; (-1, -1) without any."""
         log = self._broker.log((topic, partition))
         for entry in log.entries[: log.high]:
-            if entry.commit is None and entry.timestamp >= since_ms:
+            if entry.timestamp >= since_ms:
                 return entry.offset, entry.timestamp
         return -1, -1

@@ -111,14 +111,14 @@ class Log:
         for key, value, timestamp in sent:
             self.entries.append(Entry(self.end, key, value, timestamp, producer, transactional, batch=self._batches))
 
-    def mark(self, producer: int, epoch: int, commit: bool) -> None:
+    def mark(self, producer: int, epoch: int, commit: bool, stamp_ms: int = 0) -> None:
         self.epochs[producer] = max(epoch, self.epochs.get(producer, -1))
         first = self.open.pop(producer, None)
         if first is not None and not commit:
             for entry in self.entries[first:]:
                 entry.aborted |= entry.producer == producer and entry.transactional
         self._batches += 1
-        self.entries.append(Entry(self.end, None, None, 0, producer, True, commit, batch=self._batches))
+        self.entries.append(Entry(self.end, None, None, stamp_ms, producer, True, commit, batch=self._batches))
 
     def batches(self, partition: int, start: int, most: int) -> tuple[list[FakeBatch], int]:
         """(batches that a committed reader gets from `start` on, the position after them)."""
@@ -325,7 +325,7 @@ class FakeBroker:
             transaction.state = "empty"
 
     def _mark(self, place: Place, producer: int, epoch: int, commit: bool) -> None:
-        self.log(place).mark(producer, epoch, commit)
+        self.log(place).mark(producer, epoch, commit, self.now_ms())
 
     def _settle(self, group: str, producer: int, commit: bool) -> None:
         self.group(group).settle(producer, commit)

@@ -169,7 +169,10 @@ class Admin(Protocol):
         ...
 
     def offsets_since(self, topic: str, partitions: Iterable[int], since_ms: int) -> dict[int, int]:
-        """Partition to the offset of its first record that is stamped since_ms or later; -1 where there is none."""
+        """Partition to the offset of its first record that is stamped since_ms or later; -1 where there is none.
+
+        Control records count, which carry the time of their commit.
+        """
         ...
 
     def first_records(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -20,6 +20,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
 from sfm_stream.transport.kafka.kafka_python.translation import HUNG_UP, explained
 from sfm_stream.transport.kafka.kafka_python.verdicts import Verdict, verdict
 
@@ -28,6 +29,36 @@ _PAUSE_S = 0.1
 """Between two looks for a coordinator that cannot be connected to."""
 _CALL_MS = 3_300
 """How long one of several servers is called; kafka-python gives all of the time to one that accepts and is silent."""
+
+
+RELIES_ON: PrivateNames = {
+    "kafka.net.manager:KafkaConnectionManager": {
+        "bootstrap(self, timeout_ms=None, refresh=True)": "it calls the servers until one answers or the time is over",
+        "get_connection(self, node_id, timeout_ms=None, ...)": (
+            "every connection comes from it; it raises UnknownBrokerIdError for a node that is not listed"
+        ),
+        "bootstrapped": "true once a server has answered",
+        "_conns": "node to its connection",
+        "_net": "the network, to be closed where no server answers",
+    },
+    "kafka.net.selector:NetworkSelector": {
+        "run_forever(self)": "the thread of the client runs it, and ends with it",
+        "_exception": "it is raised by every call once it is set",
+    },
+    "kafka.net.compat:KafkaNetClient": {
+        "await_ready(self, node_id, timeout_ms=30000)": (
+            "the sender asks it whether a coordinator is connected, and looks for another where not"
+        ),
+        "send(self, node_id, request, **kwargs)": (
+            "requests of the sender go through it, and a connection error means that it asks again"
+        ),
+    },
+    "kafka.producer.sender:Sender": {
+        "_maybe_send_pending_request(self)": (
+            "it asks await_ready() of the client, and puts the request back where it says no"
+        ),
+    },
+}
 
 
 def _is_final(error: BaseException) -> bool:

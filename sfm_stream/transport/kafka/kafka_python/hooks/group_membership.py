@@ -12,6 +12,40 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.net.wakeup_notifier import WakeupNotifier
 
+from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
+
+RELIES_ON: PrivateNames = {
+    "kafka.consumer.group:KafkaConsumer": {
+        "_coordinator": "the membership of the consumer",
+    },
+    "kafka.coordinator.consumer:ConsumerCoordinator": {
+        "_assignors": "name to the assignor that the membership uses",
+        "_generation": "the generation of the member; is_lost() once it was thrown out",
+        "_subscription": "what the consumer has, and the listener of its rebalances",
+        "_net": "the network of the client, for a notifier on its thread",
+        "ensure_active_group_async(self, timeout_ms=None)": (
+            "poll() calls it, on the thread of the client, as long as a join is due"
+        ),
+        "poll_heartbeat(self)": "it raises what ended the heartbeat",
+        "_do_join_and_sync_async(self)": (
+            "one join from request to assignment; what it returns is taken up by the poll that waits"
+        ),
+        "request_rejoin(self)": "a join is due from then on until one has been taken up",
+    },
+    "kafka.coordinator.base:Generation": {
+        "is_lost(self)": "it is true for a member that was thrown out of its group",
+    },
+    "kafka.consumer.subscription_state:SubscriptionState": {
+        "assigned_partitions(self)": "all partitions that the consumer takes for its own",
+        "assign_from_subscribed(self, assignments)": "it takes away all partitions that are not named",
+        "rebalance_listener": "it is told of what is lost",
+    },
+    "kafka.coordinator.assignors.cooperative_sticky:CooperativeStickyAssignor": {
+        "metadata(self, topics)": "it is asked at each join; the partitions that the member claims are in it",
+        "member_assignment": "what the member claims when it joins",
+    },
+}
+
 
 class HonestAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
     """Claims nothing for a member that was thrown out of its group, and tells it that it lost what it had.

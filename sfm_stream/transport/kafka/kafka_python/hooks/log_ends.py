@@ -24,10 +24,23 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
 
 from sfm_stream.transport.kafka.cluster_values import LogEndQuery
+from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
 
 _DEBUGGING_REPLICA = -2
 _WITH_EPOCHS = 4
 """The version of the request since which it carries the leader's epoch."""
+
+
+RELIES_ON: PrivateNames = {
+    "kafka.admin.client:KafkaAdminClient": {
+        "_manager": "what sends requests to a broker of our choice",
+        "_get_cluster_metadata(self, topics)": "it gives leader, epoch and replicas in sync of each partition",
+    },
+    "kafka.net.manager:KafkaConnectionManager": {
+        "call_soon(self, coro, *args)": "it runs a coroutine on the thread of the client, and returns a future at once",
+        "send(self, request, node_id=None, request_timeout_ms=None)": "it can be awaited on that thread",
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from kafka import KafkaProducer
 
+from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
+
+RELIES_ON: PrivateNames = {
+    "kafka.producer.kafka:KafkaProducer": {
+        "_unregister_cleanup(self)": "it takes back that the end of the process closes the producer",
+        "_sender": "the thread that sends",
+    },
+    "kafka.producer.sender:Sender": {
+        "force_close(self)": "close() does not wait for what is in flight after it",
+    },
+}
+
 
 def forget_at_exit(producer: KafkaProducer) -> None:
     """The end of the process does not wait for this producer: whoever made it ends it."""

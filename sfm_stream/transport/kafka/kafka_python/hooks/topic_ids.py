@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from kafka import KafkaConsumer
 
+from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
+
+RELIES_ON: PrivateNames = {
+    "kafka.consumer.group:KafkaConsumer": {
+        "_cluster": "the metadata that the consumer has",
+    },
+    "kafka.cluster:ClusterMetadata": {
+        "topic_id(self, topic_name)": "a UUID, None for a topic that is not known; 0 from brokers without ids",
+    },
+}
+
 
 def known_topic_id(consumer: KafkaConsumer, topic: str) -> str:
     """The id of the topic; "" where the consumer has not heard of one. Asks nobody."""

@@ -15,7 +15,38 @@ from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 
 from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch, OldBatch
+from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
 from sfm_stream.transport.kafka.kafka_python.translation import Translation
+
+RELIES_ON: PrivateNames = {
+    "kafka.consumer.group:KafkaConsumer": {
+        "_fetcher": "poll() takes what it returns from this object",
+    },
+    "kafka.consumer.fetcher:Fetcher": {
+        "PartitionRecords": "the fetcher unpacks a fetched partition by self.PartitionRecords(...)",
+    },
+    "kafka.consumer.fetcher:Fetcher.PartitionRecords": {
+        "_unpack_records(self, tp, records, key_deserializer, value_deserializer)": (
+            "what it yields is what poll() returns"
+        ),
+        "_maybe_skip_record(self, record)": "it leaves out what lies before the offset that was sought",
+        "_consume_aborted_transactions_up_to(self, offset)": "it keeps aborted_producer_ids",
+        "_contains_abort_marker(self, batch)": "an abort marker ends an aborted transaction",
+        "_is_batch_aborted(self, batch)": "batches of aborted transactions are hidden",
+        "drain(self)": "it says that all of the fetch is used up",
+        "fetch_offset": "the offset from which on records are wanted",
+        "next_fetch_offset": "the position of the consumer after what was yielded",
+        "aborted_producer_ids": "the producers whose transaction is aborted where the reader is",
+        "check_crcs": "whether check sums are to be checked",
+        "isolation_level": "not 0: committed records only",
+        "leader_epoch": "the epoch of the batch that was read last",
+        "records_read": "a count for the metrics of the client",
+        "bytes_read": "a count for the metrics of the client",
+    },
+    "kafka.record.default_records:DefaultRecordBatch": {
+        "_buffer": "the bytes of the whole batch, its header among them",
+    },
+}
 
 
 class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
