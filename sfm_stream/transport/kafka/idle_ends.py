@@ -1,4 +1,4 @@
-"""Partitions that are read to a log end that was asked for before: then time alone may close their windows."""
+"""Idle partitions: which are read to their log end, so that the time alone may close their windows."""
 
 from __future__ import annotations
 
@@ -21,25 +21,28 @@ _SILENT_S = 60.0
 
 
 class IdleEnds:
-    """Of the partitions of one topic. Nothing here waits for a broker, but where one does not tell log ends at all.
+    """The log ends of the partitions of one topic, and which of them are reached.
 
-    A worker that stands at such an end has everything that was appended before the question was asked: nothing below
-    it is undecided, else a reader of committed records would not get there, and what is cut off by a change of leaders
+    A log end is asked for without waiting. Only where a broker does not tell log ends at all, its high watermark is
+    asked for and waited for.
+
+    A worker that has read up to a log end has everything that was appended before the query. Nothing below the end is
+    undecided: a reader of committed records does not get past an open transaction. What a change of leaders cuts off
     was never acknowledged.
     """
 
     def __init__(self, log: TopicLog, topic: str) -> None:
         self._log, self._topic = log, topic
         self._ends: dict[int, tuple[int, int]] = {}
-        """Partition to an end, and when it was asked for; NO_TIME for one that is a high watermark only."""
+        """Partition to an end, and when it was asked for; NO_TIME where the end is a high watermark only."""
         self._query: LogEndQuery | None = None
         self._asked_from: dict[int, int] = {}
-        """Partition to where reading stood when its end was asked for; without what was forgotten since."""
+        """Partition to its position when its end was asked for; without partitions that were forgotten since."""
         self._asked_ms, self._ask_at, self._late_at = NO_TIME, 0.0, 0.0
         self._unknown_since: dict[int, float] = {}
 
     def forget(self, partition: int | None = None) -> None:
-        """What is known and asked of a partition, or of all: its reader has yet to say where it begins."""
+        """Drop what is known and asked of a partition, or of all: its position is about to change."""
         if partition is None:
             self._ends.clear()
             self._asked_from.clear()
@@ -53,19 +56,19 @@ class IdleEnds:
         asked_ms is NO_TIME where a broker does not tell log ends, and all that was readable then has been read.
         """
         self._take_answers()
-        assigned, found = list(partitions), []
+        assigned, reached = list(partitions), []
         for partition in assigned:
             end, asked_ms = self._ends.get(partition, (None, NO_TIME))
-            if end is not None and (reached := position(partition)) >= end:
-                found.append(InputEnd(partition, False, asked_ms, reached))
+            if end is not None and (at := position(partition)) >= end:
+                reached.append(InputEnd(partition, False, asked_ms, at))
                 del self._ends[partition]
         missing = [partition for partition in assigned if partition not in self._ends]
         if missing and self._query is None and monotonic_s() >= self._ask_at:
             self._asked_from = {partition: position(partition) for partition in missing}
-            self._asked_ms = now_ms()  # before the question: what is appended later is not in the answer
+            self._asked_ms = now_ms()  # before the query: what is appended later is not in the answer
             self._query = self._log.ask_log_ends(self._topic, missing)
             self._ask_at, self._late_at = monotonic_s() + _ASK_EVERY_S, monotonic_s() + _ANSWERED_S
-        return found
+        return reached
 
     def _take_answers(self) -> None:
         query = self._query
@@ -77,7 +80,7 @@ class IdleEnds:
             del query.told[partition]
             if partition not in self._asked_from:
                 continue
-            if end < self._asked_from[partition]:  # something else than a log end
+            if end < self._asked_from[partition]:  # a broker that answers with something else than a log end
                 refused.add(partition)
             else:
                 self._ends[partition] = (end, self._asked_ms)
@@ -87,7 +90,7 @@ class IdleEnds:
         if over:
             self._query = None
             for partition, why in list(query.why.items()):
-                self._say(partition, why)
+                self._warn(partition, why)
 
     def _take_high_watermarks(self, partitions: set[int]) -> None:
         try:
@@ -97,8 +100,8 @@ class IdleEnds:
             return
         self._ends |= {partition: (end, NO_TIME) for partition, end in ends.items()}
 
-    def _say(self, partition: int, why: str) -> None:
-        """Once for each time that the end of a partition is not known for long."""
+    def _warn(self, partition: int, why: str) -> None:
+        """Warn once whenever the end of a partition has been unknown for a long time."""
         since = self._unknown_since.setdefault(partition, monotonic_s())
         if monotonic_s() - since >= _SILENT_S:
             self._unknown_since[partition] = float("inf")

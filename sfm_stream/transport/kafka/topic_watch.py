@@ -1,4 +1,4 @@
-"""The topics of a running worker, looked at again and again: what a start checks has to stay so."""
+"""A watch over the topics of a running worker: what was checked at its start has to stay so."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from sfm_stream.errors import BrokerAway, BrokerError, StateError
 _log = logging.getLogger(__name__)
 EVERY_S = 20.0
 CONFIRM_S = 5.0
-"""After so long a finding is looked for once more: a broker that has just started may not know a topic yet."""
+"""How long after a change was seen it is looked for again: a broker that has just started may not know a topic yet."""
 
 
 class TopicWatch:
-    """Ends a worker whose topics changed. look: what changed, one line each; it may wait for the cluster.
+    """Ends a worker whose topics changed. look: returns what changed, one line each; it may wait for the cluster.
 
-    It waits in a thread of its own. tick() is for another one than the worker's, whose turn may wait for a topic that
-    is not there any more.
+    look() runs in a thread of its own. Call tick() from another thread than that of the worker: a turn of the worker
+    may wait for a topic that does not exist any more.
     """
 
     def __init__(self, look: Callable[[], list[str]]) -> None:
         self._look = look
         self._answer: Future[list[str]] | None = None
-        self._found: list[str] = []
+        self._changes: list[str] = []
+        """Those of the last look."""
         self._at_s = monotonic_s() + EVERY_S
 
     def tick(self) -> None:
-        """Raises StateError where two looks in a row found the same. A cluster that does not answer tells nothing."""
+        """Raises StateError where two looks in a row found the same changes. Where the cluster does not answer, no look
+        counts."""
         if self._answer is None:
             if monotonic_s() >= self._at_s:
                 self._answer = _asked(self._look)
@@ -39,22 +41,22 @@ class TopicWatch:
             answer, self._answer = self._answer, None
             self._at_s = monotonic_s() + CONFIRM_S
             try:
-                found = answer.result()
+                changes = answer.result()
             except BrokerError as error:
                 _log.info("the topics cannot be looked at now: %s", error)
                 return
-            if found and found == self._found:
-                raise StateError("\n".join(found))
-            self._found = found
-            if not found:
+            if changes and changes == self._changes:
+                raise StateError("\n".join(changes))
+            self._changes = changes
+            if not changes:
                 self._at_s = monotonic_s() + EVERY_S
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Inside it an error that would end the worker says how its topics changed, where they did.
+        """Inside it an error that would end the worker says how its topics changed, if they did.
 
-        Of a topic that was made anew the client says many things, by what it was about to do; also that records are
-        gone.
+        When a topic was made anew, the error of the client depends on what it was about to do; it may even be that
+        records are gone.
         """
         try:
             yield
@@ -62,8 +64,8 @@ class TopicWatch:
             raise
         except (BrokerError, StateError) as error:
             with suppress(BrokerError):
-                if found := self._look():
-                    raise StateError("\n".join(found)) from error
+                if changes := self._look():
+                    raise StateError("\n".join(changes)) from error
             raise
 
 

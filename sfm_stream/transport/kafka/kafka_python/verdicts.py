@@ -1,8 +1,8 @@
 """What each error that a client of Kafka raises means to a worker: one table, for every class of kafka.errors.
 
-Going on after an error is always safe: a worker drops what it has in hand and starts from what is committed. So what a
-cluster in trouble can cause is waited for, also where kafka-python calls it final; a worker ends where waiting cannot
-help, because somebody has to grant, configure or decide something.
+It is always safe to go on after an error: the worker drops what it has in hand and starts from what is committed. So a
+worker waits after every error that a cluster in trouble can cause, even one that kafka-python calls final. It ends
+where waiting cannot help, because somebody has to grant, configure or decide something.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sfm_stream.errors import BrokerAway, BrokerError, SfmStreamError, StateErro
 
 
 class Verdict(Enum):
-    """What a worker makes of an error."""
+    """What a worker does after an error."""
 
     AWAY = auto()
     """The cluster, or the client's view of it, is in trouble: wait, and go on from what is committed."""
@@ -26,7 +26,7 @@ class Verdict(Enum):
     LOST = auto()
     """Records are gone that had to be read: end with exit code 4."""
     OURS = auto()
-    """An answer to something that is never asked, or asked wrongly: a fault of this package, shown as it is."""
+    """The answer to a request that this package never sends, or sent wrongly: a fault of ours, raised unchanged."""
 
 
 _AWAY = """
@@ -110,7 +110,7 @@ _RACES = (RuntimeError, LookupError, ValueError, AttributeError, AssertionError,
 
 
 def verdict(error: BaseException) -> Verdict:
-    """What an error that a call of the client raised means. One of this package is never asked for."""
+    """What an error means that a call of the client raised; not for errors of this package."""
     if isinstance(error, KafkaError):
         return next(VERDICTS[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in VERDICTS)
     if isinstance(error, OSError) or (isinstance(error, _RACES) and where_in_client(error)):
@@ -119,7 +119,7 @@ def verdict(error: BaseException) -> Verdict:
 
 
 def becomes(error: BaseException) -> type[SfmStreamError] | None:
-    """The error of this package to raise instead; None where it is to be seen as it is."""
+    """The error of this package to raise instead; None where the error is raised unchanged."""
     return {
         Verdict.AWAY: BrokerAway,
         Verdict.REFUSED: BrokerError,

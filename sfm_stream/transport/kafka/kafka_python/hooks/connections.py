@@ -72,14 +72,17 @@ def _is_final(error: BaseException) -> bool:
 
 
 class Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
-    """Remembers why each server could not be reached, leaves nothing behind where none could, and makes no topics."""
+    """The client's connections. They remember why each server could not be reached, and never create topics.
+
+    Where no server can be reached, bootstrap() closes everything that it opened.
+    """
 
     def __init__(self, net: Any, **configs: Any) -> None:
         self._failures: dict[Any, Exception] = {}
         self._watched: WeakSet[Any] = WeakSet()
         super().__init__(net, **configs)
-        # What asks for a topic that was deleted would make it again. kafka-python (3.0.12) takes a setting for this and
-        # does not hand it on.
+        # A request for the metadata of a deleted topic would create it again. kafka-python (3.0.12) has a setting
+        # against that, and does not hand it on.
         self.cluster.config["allow_auto_create_topics"] = False
 
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = True) -> None:
@@ -117,7 +120,8 @@ class Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has
         if not self.bootstrapped:
             self._note(node_id, connection, error)
         elif isinstance(error, kafka_errors.RequestTimedOutError):
-            # A coordinator has a connection of its own: whoever is silent there would be asked over the other one.
+            # A broker that is a coordinator has two connections. If it is silent on one, it must not be asked on the
+            # other.
             silent = self._address(node_id)
             for other in [other for other in self._conns if other != node_id and self._address(other) == silent]:
                 self._conns[other].close(kafka_errors.KafkaConnectionError(f"node {node_id} is silent"))
@@ -135,7 +139,7 @@ class Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has
 
 
 class Network(NetworkSelector):  # type: ignore[misc]
-    """Says so where its thread has died: nothing that is asked of the client after that is ever answered."""
+    """The client's network. If its thread dies, every later call raises an error: no call would ever be answered."""
 
     def run_forever(self) -> None:
         try:
@@ -148,11 +152,11 @@ class Network(NetworkSelector):  # type: ignore[misc]
 
 
 class Client(KafkaNetClient):  # type: ignore[misc]
-    """Loses no request of a producer's transaction when the node goes away that it is for.
+    """Keeps the requests of a producer's transaction when the broker goes away that they are for.
 
-    kafka-python (3.0.12) forgets a request if its coordinator cannot be connected to, and waits for the answer. It
-    gives a transaction up where an answer is late, or the connection is closed, and not reset. Here each means what a
-    reset does: the coordinator is looked up, and asked again.
+    kafka-python (3.0.12) drops a request whose coordinator cannot be connected to, and waits for its answer for ever.
+    It gives up a transaction when an answer is late, or when the connection is closed instead of reset. Here all of
+    these are treated as a reset is: the coordinator is looked up again, and the request is sent again.
     """
 
     def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:

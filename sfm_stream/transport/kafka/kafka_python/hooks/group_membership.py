@@ -48,10 +48,11 @@ RELIES_ON: PrivateNames = {
 
 
 class HonestAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
-    """Claims nothing for a member that was thrown out of its group, and tells it that it lost what it had.
+    """An assignor that claims nothing for a member that was thrown out of its group, and tells it what it lost.
 
-    kafka-python (3.0.12) goes on claiming it: then nobody is given it. And it tells such a member nothing where that
-    happens while it rejoins: it would go on with a partition that others have had in between.
+    The assignor of kafka-python (3.0.12) goes on claiming the lost partitions, which are then given to nobody. And it
+    does not tell a member that is thrown out while it rejoins: the member would go on with partitions that others have
+    had in between.
     """
 
     coordinator: Any = None
@@ -68,12 +69,13 @@ class HonestAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-
 
 
 class WholeJoins(ConsumerCoordinator):  # type: ignore[misc]
-    """A member of a group that sees each of its joins through, though it ends between two polls.
+    """A member of a group that takes up the outcome of each of its joins, also of one that ends between two polls.
 
-    kafka-python (3.0.12) joins on a thread of its own, and takes up the outcome in poll(). What ended between two
-    polls it throws away and joins anew; a leader that joins because partitions were added does not even do that, for
-    assigning them removes its reason: it sends no heartbeat any more, is thrown out of the group, and never told.
-    Here a join has no outcome but while poll() waits for it, and stays due until that has been taken up.
+    kafka-python (3.0.12) joins on a thread of its own, and takes up the outcome in poll(). If a join ends between two
+    polls, its outcome is thrown away, and the member joins anew. A leader that joins because partitions were added does
+    not even join anew, since its assignment removed the reason: it sends no more heartbeats, is thrown out of the
+    group, and is never told. Here a join ends only while poll() waits for it, and stays due until its outcome is taken
+    up.
     """
 
     _polling = False
