@@ -19,12 +19,12 @@ Array = NDArray[np.float64]
 MIN_CELLS, MAX_CELLS = 64, 1 << 22
 MAX_HASHES = 16
 _LIKELIEST = 1 / 32
-"""The closed-form variance of a level sum is a series in the odds of a cell, cut off after four terms."""
+"""The variance of a level sum is computed by a series in the odds of a cell, of which four terms are kept."""
 
 
 @dataclass(frozen=True)
 class LinearCounting:
-    """Every cell is as likely as any other (Whang, Vander-Zanden and Taylor, 1990). cells: 64..2^22."""
+    """All cells have the same probability (Whang, Vander-Zanden and Taylor, 1990). cells: 64..2^22."""
 
     cells: int
     throws = 1
@@ -49,11 +49,11 @@ class LinearCounting:
 
     @property
     def capacity(self) -> float:
-        """Where half an empty cell is expected."""
+        """The number of throws at which half an empty cell is expected."""
         return math.log(0.5 / self.cells) / math.log1p(-1.0 / self.cells)
 
     def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Shape (n * throws,): the cells that these items light."""
+        """Shape (n * throws,): the cells that these items set."""
         return _scaled(hashes, self.cells)
 
 
@@ -61,7 +61,7 @@ class LinearCounting:
 class BloomFilter(LinearCounting):
     """A Bloom filter: each item is thrown `hashes` times, independently (Broder and Mitzenmacher, 2004).
 
-    As a count of throws it is linear counting. One item changes up to `hashes` cells, so that the budget divides by it.
+    A count of throws is linear counting. One item changes up to `hashes` cells, so each cell gets epsilon / hashes.
     cells: 64..2^22. hashes: 1..16.
     """
 
@@ -77,7 +77,7 @@ class BloomFilter(LinearCounting):
         return self.hashes
 
     def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Shape (n * throws,): the cells that these items light."""
+        """Shape (n * throws,): the cells that these items set."""
         thrown = [hashes]
         for _ in range(self.hashes - 1):
             thrown.append(hash_items(thrown[-1].view(np.int64)))
@@ -88,8 +88,8 @@ class BloomFilter(LinearCounting):
 class LiquidLegions:
     """Cells whose probability falls off exponentially (Kreuter, Wright, Skvortsov, Mirisola and Wang, 2020).
 
-    Cell i of m has probability proportional to exp(-decay * i / m): the likely ones tell small sets apart, the others
-    large ones. cells: 64..2^16. decay: 1..20, and no cell likelier than 1/32.
+    Cell i of m has probability proportional to exp(-decay * i / m): small sets are told apart by the likely cells,
+    large sets by the others. cells: 64..2^16. decay: 1..20, and no cell likelier than 1/32.
     """
 
     cells: int
@@ -126,7 +126,7 @@ class LiquidLegions:
 
     @cached_property
     def capacity(self) -> float:
-        """Where half an empty cell is expected, by bisection to a part in 10^6."""
+        """The number of throws at which half an empty cell is expected, by bisection to one part in 10^6."""
         log_gamma = np.log1p(-self.rho)
         low, high = 1.0, math.log(2.0 * self.cells) / float(self.rho[-1])
         while high - low > 1e-6 * high:
@@ -135,12 +135,12 @@ class LiquidLegions:
         return high
 
     def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Shape (n,): the cells that these items light, by the inverse of the distribution function."""
+        """Shape (n,): the cells that these items set, by the inverse of the distribution function."""
         uniform = (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53
         at = np.log1p(uniform * math.expm1(-self.decay)) * (-self.cells / self.decay)
         return np.minimum(at, self.cells - 1).astype(np.uint32)
 
 
 def _scaled(hashes: NDArray[np.uint64], cells: int) -> NDArray[np.uint32]:
-    """The top 32 bits of each hash as a fraction of the cells; no cell is likelier than another by 2^-10 of itself."""
+    """Cell numbers by the top 32 bits of each hash. Probabilities of cells differ by at most one part in 2^10."""
     return ((hashes >> np.uint64(32)) * np.uint64(cells) >> np.uint64(32)).astype(np.uint32)

@@ -1,15 +1,15 @@
 """Logic on noisy bits (paper, sections "Merging" and "General Boolean Operations"), bit by bit.
 
-Each gives the noisy form of what the operation gives on the true bits, with a noise of its own (mechanism.epsilon of
-the result, the paper's epsilon*). Everything here is post-processing: it costs no privacy, and epsilon* is no budget.
+Each operation gives the result for the true bits, made noisy by a mechanism of its own. `mechanism.epsilon` of the
+result is the paper's epsilon*: it measures noise and is no budget. All of this is post-processing and costs no privacy.
 
     or, and    randomized, under M_sym: e^-eps* = e^-eps1 + e^-eps2 - e^-(eps1 + eps2)
     xor        of the noisy bits, under M_sym: e^eps* = (1 + e^(eps1 + eps2)) / (e^eps1 + e^eps2)
     not        of the noisy bits, under M_sym: the same epsilon
     or         as the xor of the noisy bits, where p = 1/2 (M_xor): the same eps* as the randomized one
 
-Only a union of bitmaps of sets is the bitmap of a set again; of the others no number of items can be estimated but by
-both sketches together (pair.py).
+The or of two bitmaps is the bitmap of the union of their sets. The results of the other operations are bitmaps of no
+set, so no number of items is estimated from them alone; estimation/pair.py uses both sketches.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def bit_xor(first: NoisyBits, second: NoisyBits) -> NoisyBits:
 
 
 def bit_not(bits: NoisyBits) -> NoisyBits:
-    """The complement (paper, lem. not-msym). Symmetric mechanisms only: of others it has another mechanism."""
+    """The complement (paper, lem. not-msym). Symmetric mechanisms only."""
     _require([bits], "not", lambda mechanism: mechanism.symmetric, "a symmetric mechanism")
     return NoisyBits.of_array(bits.mechanism, ~bits.array())
 
@@ -99,7 +99,7 @@ def _bitmap(bitmaps: Sequence[NoisyBitmap], noisy: NoisyBits) -> NoisyBitmap:
 
 
 def _odd(thresholds: Sequence[int]) -> int:
-    """2^64 Pr(an odd number of independent coins comes up), to the nearest: exact before rounding, in any order."""
+    """2^64 times the probability that an odd number of independent coins shows a one, to the nearest integer."""
     even = math.prod(GRID - 2 * threshold for threshold in thresholds)
     scale = GRID ** (len(thresholds) - 1)
     return int((GRID * scale - even + scale) // (2 * scale))

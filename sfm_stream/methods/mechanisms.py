@@ -1,4 +1,4 @@
-"""The mechanisms that the paper defines and compares, each for a stated epsilon that rounding never exceeds."""
+"""The mechanisms that the paper defines and compares, each for a given epsilon, which rounding never exceeds."""
 
 from __future__ import annotations
 

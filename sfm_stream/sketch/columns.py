@@ -1,8 +1,8 @@
-"""Columns of items as notebooks have them: one rule for what is missing, whatever holds it.
+"""Columns of items as notebooks have them, with one rule for missing values.
 
-Missing values are no items: None, NaN, NaT, the nulls of pandas, polars and Arrow, masked entries. They are left out,
-as COUNT(DISTINCT) leaves them out. Everything else is an item or an error. Tables and mappings are refused: their names
-are not their items.
+Missing values are left out, as COUNT(DISTINCT) leaves them out: None, NaN, NaT, the nulls of pandas, polars and Arrow,
+masked entries. Every other value is an item or an error. Tables and mappings are refused: iterating over them gives the
+names of their columns.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sfm_stream.errors import ItemError
 _ONE_COLUMN = "expected one column of items"
 _NEVER_MISSING = {str, int, bytes}
 _MISSING_TYPES = {"NAType", "NaTType", "MaskedConstant"}
-"""Types of the missing values of pandas and numpy, by name: neither pandas nor another table library is loaded here."""
+"""Types of the missing values of pandas and numpy. They are known by name, so that no table library is loaded here."""
 _UNEQUAL_TO_ITSELF = (float, np.generic, Decimal)
-"""Types whose NaN or NaT does not equal itself."""
+"""Types with a NaN or NaT, which does not equal itself."""
 
 
 def present(items: Iterable[object] | NDArray[np.generic]) -> list[object] | NDArray[np.generic]:
-    """The items of a column that are there, in order. Raises ItemError for what is no column.
+    """The items of a column without its missing values, in order. Raises ItemError for what is no column.
 
-    Taken are iterables of values (lists, sets, generators), one-dimensional arrays of numpy, and the columns of pandas,
-    polars and Arrow.
+    Columns are iterables of values (lists, sets, generators), one-dimensional arrays of numpy, and the columns of
+    pandas, polars and Arrow.
     """
     if isinstance(items, str | bytes | bytearray | memoryview):
         raise ItemError(f"{_ONE_COLUMN}, got one text or bytes value; wrap it in a list")
@@ -50,14 +50,14 @@ def present(items: Iterable[object] | NDArray[np.generic]) -> list[object] | NDA
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for none."""
+    """Whether a value is a missing one."""
     if value is None or type(value).__name__ in _MISSING_TYPES:
         return True
     return isinstance(value, _UNEQUAL_TO_ITSELF) and bool(value != value)
 
 
 def _is_table(items: object) -> bool:
-    """Data frames and tables say so by the interchange protocol; records of numpy by their fields."""
+    """Whether this is a table. Data frames have the interchange protocol; structured arrays of numpy have fields."""
     kind = type(items)
     if isinstance(items, np.ndarray):
         return items.ndim != 1 or items.dtype.names is not None
@@ -65,7 +65,7 @@ def _is_table(items: object) -> bool:
 
 
 def _as_array(items: object) -> NDArray[Any] | None:
-    """An array of numpy, or a column of pandas that is one inside."""
+    """The array of numpy that a column is or holds; None where there is none."""
     if isinstance(items, np.ndarray):
         return items
     if isinstance(getattr(items, "dtype", None), np.dtype):
@@ -83,7 +83,7 @@ def _of_array(array: NDArray[Any]) -> list[object] | NDArray[np.generic]:
 
 
 def _as_list(items: Any) -> list[Any]:
-    """Values as Python has them: Arrow and the extension types of pandas and polars have lists of their own."""
+    """The values as Python objects. Columns of Arrow, polars and of pandas' extension types have a method for that."""
     for name in ("to_pylist", "to_list"):
         if hasattr(type(items), name):
             return list(getattr(items, name)())

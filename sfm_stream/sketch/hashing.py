@@ -1,8 +1,8 @@
-"""Items to hashes. The only module that names the hash.
+"""Hashes of items. No other module names a hash function.
 
 Canonical encoding of an item, the same as Presto's: integers as 8-byte little-endian int64, floats as 8-byte
-little-endian IEEE 754 (one NaN, 0x7ff8000000000000; -0.0 and 0.0 differ), text as UTF-8, bytes as they are. No two
-types share a guess: a bool, None or a number outside int64 is an error, never a neighbouring value.
+little-endian IEEE 754 (one NaN, 0x7ff8000000000000; -0.0 and 0.0 differ), text as UTF-8, bytes unchanged. A bool, None
+or an integer outside int64 is an error; it is never converted to another type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAN = struct.pack("<Q", 0x7FF8000000000000)
 
 
 def encode_item(item: object) -> bytes:
-    """The canonical bytes of one item. Raises ItemError for a type or size without one; never echoes the item."""
+    """The canonical bytes of one item. Raises ItemError, without the item, where it has no canonical encoding."""
     kind = type(item)
     if kind is str:
         with suppress(UnicodeEncodeError):
@@ -69,8 +69,8 @@ XXH64 = ItemHash("xxh64", xxhash.xxh64_intdigest)
 def keyed_blake2b(key: bytes) -> ItemHash:
     """BLAKE2b-64 under a secret key of 16..64 bytes, for streams whose contributors may know the hash.
 
-    It stops them from crafting items that fill chosen cells; it adds nothing to epsilon. The name carries a digest of
-    the key, so that sketches under different keys are never merged. Not readable by Presto's own aggregate.
+    Contributors then cannot craft items that fill chosen cells. epsilon is the same. The name of the hash has a digest
+    of the key in it, so sketches under different keys are never merged. Presto does not know this hash.
     """
     if not 16 <= len(key) <= 64:
         raise ItemError(f"a BLAKE2b hash key has 16 to 64 bytes, got {len(key)}")
@@ -83,7 +83,7 @@ def keyed_blake2b(key: bytes) -> ItemHash:
 
 
 def hash_encoded(encoded: Iterable[bytes], count: int, item_hash: ItemHash = XXH64) -> NDArray[np.uint64]:
-    """Shape (count,): hashes of items that are already canonical bytes."""
+    """Shape (count,): hashes of items that are given as canonical bytes."""
     return np.fromiter(map(item_hash.digest, encoded), np.uint64, count)
 
 
@@ -94,7 +94,7 @@ def hash_items(items: Iterable[object] | NDArray[np.generic], item_hash: ItemHas
     if type(items) is np.ndarray and items.dtype.kind in "iuf" and items.itemsize <= 8 and item_hash is XXH64:
         return _xxh64_of_words(_words(items.reshape(-1)))
     if isinstance(items, np.ndarray) and items.dtype.kind in "mM":
-        # Their tolist() would turn some units into bare integers.
+        # Their tolist() turns some units into integers.
         raise ItemError(f"an array of {items.dtype} has no canonical encoding; use integers of one stated unit")
     column = items.reshape(-1).tolist() if isinstance(items, np.ndarray) else list(items)
     return hash_encoded(map(encode_item, column), len(column), item_hash)

@@ -1,4 +1,4 @@
-"""Which cells an item lights, and how likely each is: all that privatizing, merging and estimating ask of a bitmap.
+"""What privatizing, merging and estimating need to know of a bitmap: which cells an item sets, and how likely each is.
 
 The sketch of this package is SketchShape (shape.py); methods/layouts.py has the paper's other examples of bitmaps.
 """
@@ -14,12 +14,12 @@ Array = NDArray[np.float64]
 
 
 class BitmapLayout(Protocol):
-    """Cells in groups of equal probability, and the cells that an item lights. Hashable and immutable.
+    """Cells in groups of equal probability, and the cells that an item sets. Hashable and immutable.
 
-    sizes: shape (groups,), cells of each group, which lie one after another. rho: shape (groups,), the probability
-    that one throw hits a given cell of the group; sizes @ rho = 1. throws: how many independent throws one item makes,
-    so at most as many cells change with it (its sensitivity). capacity: the number of throws beyond which no more can
-    be told apart.
+    An item makes `throws` independent throws, and each throw sets one cell; so one item changes at most `throws` cells.
+    sizes: shape (groups,), the number of cells in each group; groups lie one after another. rho: shape (groups,), the
+    probability that a throw hits a given cell of the group; sizes @ rho = 1. capacity: the largest number of throws
+    that the bitmap can tell from a larger one.
     """
 
     def __hash__(self) -> int: ...
@@ -37,5 +37,5 @@ class BitmapLayout(Protocol):
     def capacity(self) -> float: ...
 
     def cells_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Cells lit by items with these hashes, each below `cells`."""
+        """The cells that items with these hashes set, each below `cells`."""
         ...

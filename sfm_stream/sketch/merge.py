@@ -4,8 +4,8 @@ With q* = q(eps*), p* = 1 - q* and r_i = q_i / p_i = e^-eps_i, the closed form o
 
     Pr(out = 1 | bits) = p* (1 - product over the ones of (-r_i))
 
-which is exactly 0 where no input has a one. It is post-processing: the coins need not be secret, and they come from
-SHAKE-256 over the inputs, so that the same inputs give the same bytes on every machine.
+which is exactly 0 where no input has a one. A merge is post-processing, so its coins need not be secret. They come from
+SHAKE-256 over the inputs: the same inputs give the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from sfm_stream.sketch.tally import Tally, require_disjoint
 def merge(sketches: Iterable[SfmSketch], digits: Digits | None = None) -> SfmSketch:
     """The private sketch of the union, with flip probability q(eps*), eps* = -log(1 - prod(1 - e^-eps_i)).
 
-    The inputs may differ in epsilon, not in shape or hash. Order does not matter. eps* measures noise; it is not a
-    privacy parameter. A single input is returned as it is. Raises IncompatibleError, UsageError for no input and
-    for a release that is there twice.
+    The inputs may differ in epsilon, not in shape or hash. Their order does not matter. eps* measures the noise of the
+    result; it is not a privacy parameter. The merge of a single input is that input. Raises IncompatibleError;
+    UsageError if there is no input, or the same release twice.
     """
     by_noise: dict[int, list[SfmSketch]] = {}
     for sketch in sketches:
@@ -74,7 +74,7 @@ def merged_ones(
 
 
 def merge_tally(tally: Tally) -> SfmSketch:
-    """The paper's merge of all releases of a tally."""
+    """The merge of all releases of a tally."""
     return merge_tallies([tally])
 
 
@@ -92,12 +92,12 @@ def merged_threshold(flip_thresholds: Sequence[int]) -> int:
 
 
 def one_probability(product: NDArray[np.float64], threshold: int) -> NDArray[np.float64]:
-    """Pr(out = 1) for each value of the product over the ones of -e^-eps_i (1.0 where there is none)."""
+    """Pr(out = 1), given the product of -e^-eps_i over the inputs that show a one; it is 1.0 where none does."""
     return (1.0 - threshold / GRID) * (1.0 - product)
 
 
 def _thresholds(product: NDArray[np.float64], threshold: int) -> NDArray[np.uint64]:
-    # One float below 2^64 is the largest threshold; the closed form stays below 1 for every epsilon in range.
+    # The largest threshold is the float below 2^64. The closed form is below 1 for every epsilon in range.
     scaled = np.minimum(one_probability(product, threshold) * float(GRID), float(GRID - 2048))
     return scaled.astype(np.uint64)
 
@@ -107,7 +107,7 @@ def _packed(ones: NDArray[np.bool_]) -> bytes:
 
 
 def _shake(digests: Sequence[bytes]) -> Digits:
-    """Digits from SHAKE-256 over the digests of the inputs: the same inputs, in any order, give the same digits."""
+    """Digits from SHAKE-256 over the digests. The same inputs, in any order, give the same digits."""
     seed = b"".join(sorted(digests))
     rounds = counting()
 

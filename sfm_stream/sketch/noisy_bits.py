@@ -1,4 +1,4 @@
-"""Public bits: what a mechanism made of secret ones."""
+"""Noisy bits: what a mechanism makes of secret bits. They are public."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.sfm import SfmSketch
 
 COPY = "one release is there twice, with one and the same noise; leave the copy out"
-"""What is wrong where noise is taken for independent that is not."""
+"""The problem where a computation needs independent noise and gets the same noise twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyBits:
-    """A bit vector that went through a mechanism, bit by bit and independently. It need not be a sketch of any set.
+    """A vector of bits, each of which went through a mechanism independently. It need not be the bitmap of a set.
 
     packed: ceil(length / 8) bytes, least significant bit first, no bit at or past `length`.
     """
@@ -57,10 +57,10 @@ class NoisyBits:
 
 
 def require_draws_of_their_own(what: str, inputs: Iterable[NoisyBits]) -> None:
-    """Raise UsageError where one release is there twice: as if its noise were independent, the result would be wrong.
+    """Raise UsageError if one release is given twice. The noise of the inputs must be independent.
 
-    Equal bits are a copy whatever mechanism they name: other formats round it. But nothing is concluded from equal bits
-    where independent noise may make them, with a chance of more than 2^-64.
+    Inputs with equal bits are copies of one release, even if their mechanisms differ: other formats round thresholds.
+    They are not taken for copies where independent noise gives equal bits with a chance above 2^-64.
     """
     seen: dict[tuple[int, bytes], Mechanism] = {}
     for bits in inputs:
@@ -72,7 +72,7 @@ def require_draws_of_their_own(what: str, inputs: Iterable[NoisyBits]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NoisyBitmap:
-    """A private bitmap of a set: which layout its bits have, and the public name of the item hash."""
+    """A private bitmap of a set: the layout of its bits, and the public name of the item hash."""
 
     layout: BitmapLayout
     hash: str
@@ -84,15 +84,15 @@ class NoisyBitmap:
 
     @classmethod
     def of(cls, sketch: SfmSketch) -> NoisyBitmap:
-        """The same private sketch, as one bitmap among others."""
+        """The bitmap of a private sketch."""
         return cls(sketch.shape, sketch.hash, NoisyBits.of(sketch))
 
     @property
     def mechanism(self) -> Mechanism:
-        """What its bits went through."""
+        """The mechanism that its bits went through."""
         return self.noisy_bits.mechanism
 
     def ones(self) -> NDArray[np.int64]:
-        """Shape (groups,): noisy ones in each group of cells, all that the estimator needs."""
+        """Shape (groups,): the number of noisy ones in each group of cells. The estimator needs nothing else."""
         starts = np.concatenate(([0], np.cumsum(self.layout.sizes)[:-1])).astype(np.int64)
         return np.add.reduceat(self.noisy_bits.array(), starts, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The raw sketch: secret, in memory only."""
+"""Raw bitmaps and the raw sketch: secret, and in memory only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sfm_stream.sketch.shape import SketchShape
 
 
 class RawBitmap:
-    """The cells that a set of items lights, over any layout. PcsaSketch is the one that streams are counted in.
+    """The cells that a set of items sets, in any layout. Streams are counted in PcsaSketch.
 
-    It reveals who is in it, so that nothing takes it along unasked: it cannot be pickled, copied, printed or compared.
-    `sfm_stream.privacy.flip` turns it into a public one. This guards against accidents, not against the program that
-    holds the object: Python hides no memory from that, and `bits`, `_bits` and a debugger show all of it.
+    SECRET: the bits reveal which items are in the set. So a raw bitmap cannot be pickled, copied, printed or compared.
+    This prevents accidents only: the program that holds the object can read `bits`, and so can a debugger.
+    `sfm_stream.methods.privatize` makes a public bitmap from it.
     """
 
     __slots__ = ("_bits", "hash", "layout")
@@ -32,16 +32,16 @@ class RawBitmap:
         self._bits: NDArray[np.uint8] = np.zeros(layout.nbytes, np.uint8)
 
     def add(self, items: Iterable[object] | NDArray[np.generic]) -> Self:
-        """Add a column of items, without those that are missing (columns.py); returns self.
+        """This bitmap, with the items of a column added. Missing values are left out (columns.py).
 
-        Raises ItemError, and adds nothing, if one has no canonical encoding or what is given is no column.
+        Raises ItemError, and adds nothing, if an item has no canonical encoding, or if the argument is no column.
         """
         cells = self.layout.cells_of(hash_items(present(items), self.hash))
         np.bitwise_or.at(self._bits, cells >> np.uint32(3), (np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8)))
         return self
 
     def __ior__(self, other: RawBitmap) -> Self:
-        """The union with another raw one, in place. A raw and a private bitmap can never be combined."""
+        """The union with another raw bitmap, in place. A raw and a private bitmap cannot be combined."""
         if not isinstance(other, RawBitmap):
             return NotImplemented
         if (self.layout, self.hash.name) != (other.layout, other.hash.name):
@@ -59,11 +59,11 @@ class RawBitmap:
 
     @property
     def bits(self) -> NDArray[np.uint8]:
-        """The packed bitmap as it is now, shape (layout.nbytes,): a copy, no part of which can be written. SECRET."""
+        """The packed bitmap, shape (layout.nbytes,): a read-only copy of its present state. SECRET."""
         return np.frombuffer(self._bits.tobytes(), np.uint8)
 
     def popcount(self) -> int:
-        """Number of lit cells; one item changes it by at most layout.throws. SECRET."""
+        """The number of set cells. One item changes it by at most layout.throws. SECRET."""
         return int(np.bitwise_count(self._bits).sum())
 
     def __repr__(self) -> str:
@@ -79,9 +79,9 @@ class RawBitmap:
 
 
 class PcsaSketch(RawBitmap):
-    """A PCSA bitmap (Flajolet and Martin, 1985; paper, section "Background"): one item lights one cell.
+    """A PCSA bitmap (Flajolet and Martin, 1985; paper, section "Background"): one item sets one cell.
 
-    Secret as every RawBitmap; `sfm_stream.flip` turns it into the public SfmSketch.
+    SECRET, as every RawBitmap. `sfm_stream.flip` makes a public SfmSketch from it.
     """
 
     __slots__ = ("shape",)

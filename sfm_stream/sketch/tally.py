@@ -1,4 +1,4 @@
-"""The tally: per cell, how many of the releases show a one. It keeps what a merge throws away."""
+"""The tally: for each cell, how many of several releases show a one. A merge keeps less."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Tally:
 
     Tallies of disjoint releases are added with `+`, in any order.
 
-    counts: shape (levels, buckets), int32, read-only, each in 0..releases. Post-processing: it costs no privacy.
-    contents: digests of the bits of its releases, as far as they are known: a tally that was read has none.
+    counts: shape (levels, buckets), int32, read-only, each in 0..releases. A tally is post-processing and costs no
+    privacy. contents: digests of the bits of its releases; empty in a tally that was read from bytes.
     """
 
     shape: SketchShape
@@ -48,7 +48,7 @@ class Tally:
     def of(cls, sketches: Iterable[SfmSketch]) -> Tally:
         """The tally of one or more releases. Raises IncompatibleError if shape, hash or flip threshold differ.
 
-        And UsageError where a release is there twice: its noise, counted twice, would pass for items.
+        Raises UsageError if a release is given twice: an estimate would take its doubled noise for items.
         """
         inputs = list(sketches)
         if not inputs:
@@ -63,9 +63,10 @@ class Tally:
         return cls(first.shape, first.flip_threshold, first.hash, len(inputs), counts, contents)
 
     def __add__(self, other: Tally) -> Tally:
-        """The tally over both sets of releases, which must be disjoint.
+        """The tally of both sets of releases, which must be disjoint.
 
-        Raises UsageError where a release is known to be in both: of tallies that were read, only if they are equal.
+        Raises UsageError if a release is known to be in both. Of tallies read from bytes this is known only if they
+        are equal.
         """
         if not isinstance(other, Tally):
             return NotImplemented
@@ -98,7 +99,7 @@ class Tally:
         return hashlib.sha256(head + self.counts.astype("<i4").tobytes()).digest()
 
     def histogram(self) -> NDArray[np.int64]:
-        """Shape (levels, releases + 1): cells of each level with each count, all that the estimator needs."""
+        """Shape (levels, releases + 1): how many cells of a level have which count; all that estimates need."""
         width = self.releases + 1
         offset = self.counts + (np.arange(self.shape.levels, dtype=np.int64) * width)[:, None]
         return np.bincount(offset.reshape(-1), minlength=self.shape.levels * width).reshape(-1, width)

@@ -10,9 +10,9 @@
                    windows, decided, released, complete, revision, value, standard_error, low, high, confidence,
                    status, buckets, levels, k, hash, planes, merged_k, merged, key]
 
-Every record is one msgpack array in the one form that `encode` writes; `decode` takes nothing else, so two readers
-never disagree about a payload and equal content has equal bytes. The key comes last and the rest has the same length
-for every record of one configuration, so that a size tells nothing that the key does not.
+Every record is one msgpack array. `encode` writes it in one form only, and `decode` refuses all other forms: equal
+content has equal bytes, and two readers read the same. The key comes last, and up to it all records of one
+configuration have the same length: the size of a record tells no more than its key does.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ LAYOUTS: dict[int, RecordLayout] = {
         ("unit", TEXT),
         *(("windows", UINT), ("decided", UINT), ("released", UINT), ("complete", FLAG), ("revision", UINT)),
         *_FIGURES,
-        ("status", UINT),  # a code: its name would change the length with the estimate
+        ("status", UINT),  # a code: the length of a name would vary with the estimate
         *_SHAPE,
         *(("planes", BITMAP), ("merged_k", UINT), ("merged", BITMAP), ("key", KEY)),
     ),
@@ -98,12 +98,12 @@ _R = TypeVar("_R", Release, CloseMarker, RollupRecord)
 
 
 def encode(record: WireRecord) -> bytes:
-    """The one byte string of a record. Cannot fail: records are valid by construction and far below 64 MiB."""
+    """The bytes of a record. Cannot fail: records are valid by construction and far below 64 MiB."""
     return b"".join(_written(record))
 
 
 def decode(data: bytes) -> WireRecord:
-    """The record whose encoding is exactly `data`. Raises FormatError naming the field, and nothing else."""
+    """The record whose encoding is exactly `data`. Raises FormatError, and no other error, naming the field."""
     require_bytes(data)
     version = peek_version(data)
     if version not in (None, VERSION):
@@ -122,7 +122,7 @@ def decode(data: bytes) -> WireRecord:
 
 
 def decode_at(place: str, data: bytes) -> WireRecord:
-    """As `decode`; the error names this place, such as a topic and an offset, and what may be done."""
+    """As `decode`. The error also names the place, such as a topic and an offset, and the remedy."""
     try:
         return decode(data)
     except FormatError as error:
@@ -131,17 +131,17 @@ def decode_at(place: str, data: bytes) -> WireRecord:
 
 
 def decode_release(data: bytes) -> Release:
-    """As `decode`; FormatError("kind", ...) if it is another kind of record."""
+    """As `decode`; raises FormatError("kind", ...) for another kind of record."""
     return _only(Release, decode(data))
 
 
 def decode_marker(data: bytes) -> CloseMarker:
-    """As `decode`; FormatError("kind", ...) if it is another kind of record."""
+    """As `decode`; raises FormatError("kind", ...) for another kind of record."""
     return _only(CloseMarker, decode(data))
 
 
 def decode_rollup(data: bytes) -> RollupRecord:
-    """As `decode`; FormatError("kind", ...) if it is another kind of record."""
+    """As `decode`; raises FormatError("kind", ...) for another kind of record."""
     return _only(RollupRecord, decode(data))
 
 
@@ -180,24 +180,24 @@ def _written(record: WireRecord) -> list[bytes]:
 
 
 def _planes(tally: Tally) -> bytes:
-    """Bit plane 0 of the counts, then plane 1 ..: releases.bit_length() = ceil(log2(releases + 1)) bitmaps."""
-    columns = np.ascontiguousarray(tally.counts, "<i4").reshape(-1, 1).view(np.uint8)  # one byte of 8 places a column
+    """The bit planes of the counts, plane 0 first: releases.bit_length() = ceil(log2(releases + 1)) bitmaps."""
+    columns = np.ascontiguousarray(tally.counts, "<i4").reshape(-1, 1).view(np.uint8)  # 8 bits a column
     planes = []
-    for place in range(tally.releases.bit_length()):
-        planes.append(np.packbits(columns[:, place // 8] & np.uint8(1 << place % 8), bitorder="little"))
+    for bit in range(tally.releases.bit_length()):
+        planes.append(np.packbits(columns[:, bit // 8] & np.uint8(1 << bit % 8), bitorder="little"))
     return b"".join(plane.tobytes() for plane in planes)
 
 
 def _tally(shape: SketchShape, values: dict[str, Any]) -> Tally:
-    """The inverse of `_planes`. Sizes are checked before anything is unpacked, so no length allocates by claim."""
+    """The inverse of `_planes`. Sizes are checked first, so a false length in a record allocates no memory."""
     releases, planes = values["released"], values["planes"]
     if not 1 <= releases <= INT31_MAX:
         raise FormatError("released", f"{releases} is outside 1..{INT31_MAX}")
     _require_length("planes", planes, releases.bit_length() * shape.nbytes)
     columns = np.zeros((4, shape.cells), np.uint8)
-    for place in range(releases.bit_length()):
-        plane = np.frombuffer(planes, np.uint8, shape.nbytes, place * shape.nbytes)
-        columns[place // 8] |= np.unpackbits(plane, bitorder="little") << np.uint8(place % 8)
+    for bit in range(releases.bit_length()):
+        plane = np.frombuffer(planes, np.uint8, shape.nbytes, bit * shape.nbytes)
+        columns[bit // 8] |= np.unpackbits(plane, bitorder="little") << np.uint8(bit % 8)
     counts = np.ascontiguousarray(columns.T).view("<i4").astype(np.int32).reshape(-1)
     if int(counts.max()) > releases:
         raise FormatError("planes", f"a count of {int(counts.max())} where there are {releases} releases")

@@ -1,7 +1,7 @@
 """Strict msgpack: one array of typed fields in a fixed order, written in exactly one way.
 
-Numbers never change their width: every integer is a uint64 (0xcf), every float a float64 (0xcb), every bitmap a bin32
-(0xc6), so that the length of a record says nothing about the values in it. Reading takes only what writing gives.
+Every integer is a uint64 (0xcf), every float a float64 (0xcb) and every bitmap a bin32 (0xc6), whatever its value. So
+the length of a record says nothing about the values in it. A reader refuses all bytes that writing does not give.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BIN32 = struct.Struct(">BI")
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """How one type of field is written, and what Python type a reader must find."""
+    """One type of field: how it is written, and the Python type that it is read as."""
 
     name: str
     python: type
@@ -38,11 +38,14 @@ class WireType:
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A field of a record: its name and its type."""
+
     name: str
     wire: WireType
 
 
 RecordLayout: TypeAlias = tuple[Field, ...]
+"""The fields of one kind of record, in wire order."""
 
 
 def _uint64(value: int) -> bytes:
@@ -50,7 +53,7 @@ def _uint64(value: int) -> bytes:
 
 
 def _float64(value: float) -> bytes:
-    return _FLOAT64.pack(0xCB, value + 0.0)  # adding zero turns -0.0 into 0.0: one value, one byte string
+    return _FLOAT64.pack(0xCB, value + 0.0)  # adding zero turns -0.0 into 0.0: equal values have equal bytes
 
 
 def _bin32(value: bytes) -> bytes:
@@ -68,11 +71,11 @@ TEXT = WireType("str", str, _generic)
 DIGEST = WireType("bin8", bytes, _generic)
 BITMAP = WireType("bin32", bytes, _bin32)
 KEY = WireType("array", list, bytes)
-"""A nested array whose canonical bytes are at hand already."""
+"""A nested array, given as its canonical bytes."""
 
 
 def layout_of(*fields: tuple[str, WireType]) -> RecordLayout:
-    """A layout from pairs of name and type, in wire order."""
+    """The layout with these pairs of name and type, in wire order."""
     return tuple(Field(name, wire) for name, wire in fields)
 
 
@@ -82,7 +85,7 @@ def array_header(count: int) -> bytes:
 
 
 def pieces(fields: RecordLayout, values: Sequence[object]) -> list[bytes]:
-    """The header and then the bytes of each field; joined they are the record. values: already checked."""
+    """The header, then the bytes of each field; joined they are the record. values: checked by the caller."""
     return [
         array_header(len(fields)),
         *(field.wire.pack(value) for field, value in zip(fields, values, strict=True)),
@@ -111,7 +114,7 @@ def read_array(data: bytes) -> list[object]:
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
         record, problem = None, "truncated, or not msgpack as this format uses it"
     if type(record) is not list:
-        # Raised out here: an error of msgpack holds what it has read and must not become the context of this one.
+        # Raised after the handlers: an error of msgpack holds what it read, and must not be the context of this one.
         raise FormatError("record", problem)
     return record
 
@@ -125,9 +128,9 @@ def require_bytes(data: object) -> None:
 
 
 def peek_version(data: bytes) -> int | None:
-    """The version a record claims, None if it does not begin as every version must: array header, then a uint64.
+    """The version of a record; None if it does not begin with an array header and a uint64, as every version does.
 
-    Read before anything else, since a later version may be laid out in ways that this reader cannot even unpack.
+    It is read first, since this reader may be unable to unpack the layout of a later version.
     """
     at = 1 if data[:1] and 0x90 <= data[0] <= 0x9F else 3 if data[:1] == b"\xdc" else 5 if data[:1] == b"\xdd" else 0
     if not at or len(data) < at + _UINT64.size or data[at] != 0xCF:
@@ -153,9 +156,9 @@ def named(fields: RecordLayout, record: Sequence[object]) -> dict[str, Any]:
 
 
 def require_canonical(fields: RecordLayout, written: Sequence[bytes], data: bytes) -> None:
-    """Raise FormatError naming the first field whose bytes are not the ones that writing it gives.
+    """Raise FormatError naming the first field of which the bytes in `data` differ from those that are written for it.
 
-    data: one whole msgpack array, as read_array has found, so that nothing can be left over behind equal fields.
+    data: one whole msgpack array, as read_array makes sure; so no byte follows the last field.
     """
     at = 0
     for name, piece in zip(("record", *(field.name for field in fields)), written, strict=True):

@@ -15,7 +15,7 @@ MAX_KEY_PARTS = 32
 
 
 def encode_key(key: KeyValue) -> bytes:
-    """Canonical bytes of a counting key: a msgpack array of its fields. Keys are published in the order of these.
+    """The canonical bytes of a counting key: a msgpack array of its fields. Keys are published in this order of bytes.
 
     Raises UsageError for what msgpack cannot hold: an integer beyond 64 bits, text with a lone surrogate.
     """
@@ -23,7 +23,7 @@ def encode_key(key: KeyValue) -> bytes:
         return bytes(msgpack.packb(key if isinstance(key, tuple) else (key,), use_bin_type=True))
     except (TypeError, ValueError, OverflowError) as error:
         problem = type(error).__name__
-    # Raised out here: the error of msgpack may hold the key and must not become the context of this one.
+    # Raised after the handler: an error of msgpack may hold the key, and must not be the context of this one.
     raise UsageError(f"key: no canonical encoding ({problem})")
 
 
@@ -38,12 +38,12 @@ def decode_key(encoded: bytes) -> tuple[KeyPart, ...]:
     if len(encoded) > MAX_KEY_BYTES:
         raise FormatError("key", f"{len(encoded)} bytes, at most {MAX_KEY_BYTES}")
     try:
-        # A key holds neither maps nor extensions, and a declared length never allocates before it is checked.
+        # A key has no maps and no extensions. The limits stop a false length from allocating memory.
         parts = msgpack.unpackb(
             encoded, raw=False, use_list=False, max_array_len=MAX_KEY_PARTS, max_map_len=0, max_ext_len=0
         )
     except (ValueError, TypeError, msgpack.UnpackException):
-        parts = None  # and raise outside: a decoding error holds the bytes
+        parts = None  # raised below: a decoding error holds the bytes
     if type(parts) is not tuple:
         raise FormatError("key", "not one msgpack array")
     checked = checked_parts(parts)
@@ -53,7 +53,7 @@ def decode_key(encoded: bytes) -> tuple[KeyPart, ...]:
 
 
 def checked_parts(parts: Sequence[object]) -> tuple[KeyPart, ...]:
-    """The same parts, each known to be text, an int64 or bytes (a bool is not an integer); else FormatError("key")."""
+    """The same parts, checked: each is text, an int64 or bytes (a bool is not an integer). Else FormatError("key")."""
     if len(parts) > MAX_KEY_PARTS:
         raise FormatError("key", f"{len(parts)} fields, at most {MAX_KEY_PARTS}")
     checked: list[KeyPart] = []

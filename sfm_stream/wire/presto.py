@@ -1,4 +1,4 @@
-"""The bytes of Presto's SFMSKETCH, both ways, and the estimator Presto runs on them.
+"""Writing and reading the bytes of Presto's SFMSKETCH, and the estimator that Presto runs on them.
 
 Little-endian, no padding::
 
@@ -11,8 +11,8 @@ Little-endian, no padding::
     21      L     bytes    bitmap: cell = level * 2^n + bucket is bit cell & 7 of byte cell >> 3;
                            trailing zero bytes are dropped
 
-The bytes carry neither the hash nor the history of a sketch: docs/presto.md says what follows from that. A raw
-sketch can be read, never written. Layout, cells and estimator are pinned by tests/golden/presto.json.
+The bytes hold neither the hash nor the history of a sketch; docs/presto.md says what follows from that. A raw sketch
+can be read, never written. tests/golden/presto.json fixes the layout, the cells and the estimates.
 """
 
 from __future__ import annotations
@@ -97,18 +97,18 @@ def presto_cardinality(bits: NDArray[np.uint8], shape: SketchShape, p: float) ->
     """Presto's count, an integer >= 0, of a private or a raw bitmap. Use it to compare systems, not to count.
 
     bits: packed, shape (shape.nbytes,). p: flip probability in [0, 0.5), 0 for a raw bitmap. Newton on the composite
-    likelihood from n = 1 until a step is at most 0.1. Three habits are kept: the last level gets half of its true
-    probability, an estimate that runs off gives 0 or noise, no error is reported. The sums run bit by bit in Presto's
-    order, since the count of a saturated bitmap hangs on their last digit. Raises UsageError.
+    likelihood from n = 1 until a step is at most 0.1. Three faults of Presto are kept: the last level has half of its
+    true probability, an estimate that diverges gives 0 or noise, and no error is reported. Bits are summed one by one
+    in Presto's order, since the last digit of a sum decides the count of a saturated bitmap. Raises UsageError.
     """
     if bits.shape != (shape.nbytes,):
         raise UsageError(f"bits: {bits.shape} bytes where {shape} has {shape.nbytes}")
     if not 0.0 <= p < 0.5:
         raise UsageError(f"p: {p} is outside [0, 0.5)")
-    lit = np.unpackbits(bits, bitorder="little").reshape(shape.levels, shape.buckets).view(np.bool_)
+    ones = np.unpackbits(bits, bitorder="little").reshape(shape.levels, shape.buckets).view(np.bool_)
     guess, step, rounds = 1.0, math.inf, 0
     while abs(step) > _SMALLEST_STEP and rounds < _MAX_ITERATIONS:
-        first, second = _derivatives(guess, lit, p)
+        first, second = _derivatives(guess, ones, p)
         step = _ratio(-first, second)
         guess += step
         rounds += 1
@@ -121,21 +121,21 @@ def presto_cardinality(bits: NDArray[np.uint8], shape: SketchShape, p: float) ->
     return whole + (guess - whole >= 0.5)
 
 
-def _derivatives(n: float, lit: NDArray[np.bool_], p: float) -> tuple[float, float]:
+def _derivatives(n: float, ones: NDArray[np.bool_], p: float) -> tuple[float, float]:
     """First and second derivative of the log likelihood at n (paper, section "Cardinality Estimation")."""
-    levels, buckets = lit.shape
-    on, off = np.empty((2, levels, 1)), np.empty((2, levels, 1))
+    levels, buckets = ones.shape
+    if_one, if_zero = np.empty((2, levels, 1)), np.empty((2, levels, 1))
     for level in range(levels):
         cell = math.pow(2.0, -(level + 1)) / buckets
-        on[:, level, 0] = _term(n, cell, p, -1.0)
-        off[:, level, 0] = _term(n, cell, p, 1.0)
+        if_one[:, level, 0] = _term(n, cell, p, -1.0)
+        if_zero[:, level, 0] = _term(n, cell, p, 1.0)
     # add.accumulate adds strictly from left to right; sum() would not.
-    first, second = (float(np.add.accumulate(np.where(lit, on[i], off[i]).reshape(-1))[-1]) for i in (0, 1))
+    first, second = (float(np.add.accumulate(np.where(ones, if_one[i], if_zero[i]).reshape(-1))[-1]) for i in (0, 1))
     return first, second
 
 
 def _term(n: float, cell: float, p: float, sign: float) -> tuple[float, float]:
-    """What one lit (sign -1) or dark (sign 1) bit of a level adds to the two derivatives."""
+    """What one bit of a level adds to the two derivatives. sign: -1 for a one, 1 for a zero."""
     stay = 1.0 - p
     chance, gap = stay if sign < 0 else 1.0 - stay, stay - p
     slope, empty = math.log1p(-cell), _power(1.0 - cell, n)
@@ -145,7 +145,7 @@ def _term(n: float, cell: float, p: float, sign: float) -> tuple[float, float]:
 
 
 def _power(base: float, exponent: float) -> float:
-    """IEEE pow for base >= 0: infinity where Python raises."""
+    """base ** exponent as IEEE 754 has it, for base >= 0: infinity where Python raises."""
     try:
         return math.pow(base, exponent)
     except (OverflowError, ValueError):
@@ -153,7 +153,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _ratio(above: float, below: float) -> float:
-    """IEEE division: infinity or NaN where Python raises."""
+    """above / below as IEEE 754 has it: infinity or NaN where Python raises."""
     with np.errstate(all="ignore"):
         return float(np.float64(above) / np.float64(below))
 

@@ -1,7 +1,7 @@
 """What is published: releases, close markers and roll-ups, as frozen values that are valid by construction.
 
-Each of them can be written and read back; one that could not raises FormatError, naming its field, when it is made.
-No field holds an event count, a source offset or a time of the clock on the wall.
+A record that could not be written and read back raises FormatError, naming the field, when it is made. No field holds a
+count of events, an offset of the source or a time of the clock on the wall.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Release:
 
     @property
     def release_id(self) -> bytes:
-        """16 bytes that name this release: see `release_id`."""
+        """The 16 bytes that name this release: see the function `release_id`."""
         return release_id(self.pipeline, self.epoch, self.partition, self.window, self.key)
 
 
@@ -178,7 +178,7 @@ WireRecord: TypeAlias = Release | CloseMarker | RollupRecord
 
 
 def release_id(pipeline: str, epoch: int, partition: int, window: Window, key: bytes) -> bytes:
-    """16 bytes that name a release; at most one payload may ever be seen for it.
+    """The 16 bytes that name a release. At most one payload may ever be published under them.
 
     The first half of SHA-256 over the msgpack array [pipeline, epoch, partition, start_ms, end_ms, key], each field
     written as it is in the record.
@@ -211,7 +211,7 @@ def _check_span(grain: str, window: Window) -> None:
 
 
 def _check_noise(field: str, flip_threshold: int, high: int) -> None:
-    # 2^63 is pure noise: only a merge of very many sketches may reach it.
+    # 2^63 is pure noise: only a merge of very many sketches may have it.
     _check_int(field, flip_threshold, 1, high)
 
 

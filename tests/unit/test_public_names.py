@@ -86,6 +86,10 @@ def deep_imports(source: str) -> list[str]:
     return [name for name in problems if name not in PUBLIC]
 
 
+INSIDE = {"extending.md": "its code becomes a part of the package, as the page says"}
+"""Pages that import other modules, and why."""
+
+
 def python_blocks() -> list[tuple[str, str]]:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [(p.name, code) for p in pages for code in re.findall(r"```python\n(.*?)```", p.read_text("utf-8"), re.S)]
@@ -94,8 +98,8 @@ def python_blocks() -> list[tuple[str, str]]:
 def test_pages_import_public_names_only():
     blocks = python_blocks()
     assert {"README.md", "methods.md", "presto.md"} <= {page for page, _ in blocks}
-    problems = [f"{page}: {name}" for page, code in blocks for name in deep_imports(code)]
-    assert not problems
+    problems = {f"{page}: {name}" for page, code in blocks for name in deep_imports(code)}
+    assert {problem.split(":")[0] for problem in problems} == INSIDE.keys(), problems
 
 
 def test_pages_speak_of_public_names_only():
