@@ -28,7 +28,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sfm_stream.composition.kafka import Service, cluster_of, open_ingest, open_outbox, open_rollup
+from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
+from sfm_stream.composition.kafka_cluster import cluster_of
+from sfm_stream.composition.kafka_service import Service
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.pipeline.counting.counter import WindowCounter

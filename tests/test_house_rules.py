@@ -64,7 +64,7 @@ NETWORK = {
 """A broker's sockets are its client's, which transport/kafka/kafka_python/client.py makes."""
 KAFKA_CLIENT = "transport/kafka/kafka_python/"
 """Below it the client library is imported, and nowhere else; its private names, in hooks/ below that."""
-KAFKA_CLIENT_OPENED = {"composition/kafka.py": "makes the cluster that all others are given"}
+KAFKA_CLIENT_OPENED = {"composition/kafka_cluster.py": "makes the cluster that all others are given"}
 FILES = {
     "transport/files/bytestream.py": "the input, read in place",
     "transport/files/sqlite_log.py": "the output file, created with the right mode",

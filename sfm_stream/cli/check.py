@@ -46,7 +46,8 @@ def check(config: Path, records: int, as_json: bool) -> None:
 def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
     """(topics that are still to be made, what extraction makes of the input)."""
     if loaded.on_cluster:
-        from sfm_stream.composition.kafka import cluster_of, sample_topic  # the client takes its time to load
+        from sfm_stream.composition.kafka_cluster import cluster_of  # the client takes its time to load
+        from sfm_stream.composition.kafka_sample import sample_topic
         from sfm_stream.composition.kafka_topics import missing_topics
 
         return missing_topics(loaded, cluster_of(loaded)), sample_topic(loaded, records)

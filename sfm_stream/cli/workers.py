@@ -21,7 +21,7 @@ from sfm_stream.observe.logs import configure
 from sfm_stream.workers.loop import serve
 
 if TYPE_CHECKING:
-    from sfm_stream.composition.kafka import Service
+    from sfm_stream.composition.kafka_service import Service
     from sfm_stream.observe.monitor import Monitor
 
 _log = logging.getLogger(__name__)

@@ -1,25 +1,19 @@
-"""The composition root on a cluster: configuration, transports, workers, clock and coins put together."""
+"""The composition root on a cluster: one function opens each worker, with its transport, clock and coins."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.composition.epochs import epoch_end_ms
-from sfm_stream.composition.kafka_first_start import Names, first_start, names_of, other_epochs
+from sfm_stream.composition.kafka_cluster import cluster_of, placement_of
+from sfm_stream.composition.kafka_first_start import first_start
+from sfm_stream.composition.kafka_names import names_of, other_epochs
+from sfm_stream.composition.kafka_service import RollupService, Service
 from sfm_stream.composition.kafka_topics import prepare, watched
-from sfm_stream.composition.sample import Sample, sample
 from sfm_stream.config.config import Config
 from sfm_stream.errors import ConfigError
-from sfm_stream.events.placement import PARTITIONERS, Placement
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.transport.kafka.cluster import Cluster
-from sfm_stream.transport.kafka.cluster_values import LogBatch
-from sfm_stream.transport.kafka.endpoints import Endpoints, is_of_other_clock
-from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.endpoints import Endpoints
 from sfm_stream.transport.kafka.topic_changes import (
     TIMESTAMP_TYPES,
     changes,
@@ -30,7 +24,6 @@ from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
 from sfm_stream.transport.kafka.topics import create_plain, facts
 from sfm_stream.transport.kafka.transport import KafkaTransport
-from sfm_stream.types import RecordBatch
 from sfm_stream.units import DEAD_LETTERS, ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import RollupRecord
 from sfm_stream.workers.ingest import IngestWorker
@@ -39,119 +32,8 @@ from sfm_stream.workers.outbox import OutboxWorker
 from sfm_stream.workers.repartition import TARGET, RepartitionWorker
 from sfm_stream.workers.rollup import RollupWorker
 
-_log = logging.getLogger(__name__)
-_EXPIRE_EVERY_S = 10.0
 _COPIED_SETTINGS = ("retention.ms", "retention.bytes", "max.message.bytes")
 """What a copied topic takes over from its source: else old or large records would be deleted or refused."""
-
-
-@dataclass(slots=True)
-class Service:
-    """A worker with its transport, as `serve` runs it."""
-
-    name: str
-    worker: IngestWorker | OutboxWorker | RollupWorker | RepartitionWorker
-    transport: KafkaTransport
-    log: TopicLog
-    observed: ObservedTransport
-    watch: TopicWatch
-
-    @property
-    def joined(self) -> bool:
-        """Whether this worker is a member of its consumer group, with or without partitions."""
-        return self.transport.joined
-
-    def look(self) -> None:
-        """Raises StateError where a topic is not as it was at the start. Waits for nothing."""
-        self.watch.tick()
-
-    def tick(self, stopping: Callable[[], bool]) -> None:
-        with self.watch.explaining():
-            self._turn(stopping)
-
-    def _turn(self, stopping: Callable[[], bool]) -> None:
-        self.worker.tick(stopping)
-
-    def checkpoint(self) -> None:
-        with self.watch.explaining():
-            self.worker.checkpoint()
-
-    def restart(self) -> None:
-        """After a BrokerAway: nothing that was in hand is kept."""
-        self.transport.restart()
-
-    def close(self) -> None:
-        self.transport.close()
-        self.log.close()
-
-
-@dataclass(slots=True)
-class RollupService(Service):
-    """Also publishes, as they stand, spans that are late to become final."""
-
-    deadline_ms: int = 0
-    expire_at: float = 0.0
-
-    def _turn(self, stopping: Callable[[], bool]) -> None:
-        self.worker.tick(stopping)
-        if isinstance(self.worker, RollupWorker) and monotonic_s() >= self.expire_at:
-            self.worker.expire(now_ms() - self.deadline_ms, stopping)
-            self.expire_at = monotonic_s() + _EXPIRE_EVERY_S
-
-
-def cluster_of(config: Config) -> Cluster:
-    kafka = config.kafka
-    return KafkaPythonCluster(tuple(kafka.bootstrap), config.security, kafka.session_timeout, kafka.transaction_timeout)
-
-
-@contextmanager
-def topic_log(config: Config) -> Iterator[TopicLog]:
-    """A reader of the pipeline's topics, open for this block."""
-    names = names_of(config)
-    log = TopicLog(cluster_of(config), {SKETCHES: names.sketches, ROLLUPS: names.rollups})
-    try:
-        yield log
-    finally:
-        log.close()
-
-
-def sample_topic(config: Config, records: int) -> Sample:
-    """What an ingest worker would make of about so many of the last records of the input, over all partitions."""
-    with topic_log(config) as log:
-        count = log.partitions(config.kafka.topic)
-        return sample(config, _last_batches(config, log, count, records), records, _placement(config, lambda: count))
-
-
-def _last_batches(config: Config, log: TopicLog, count: int, records: int) -> Iterator[RecordBatch]:
-    topic, partitions = config.kafka.topic, range(count)
-    starts, ends = log.starts(topic, partitions), log.ends(topic, partitions, stable=True)
-    share = -(-records // max(1, count))
-    for partition in partitions:
-        start = max(starts[partition], ends[partition] - share)
-        yield from _warned(config, log.batches(topic, partition, start, ends[partition]))
-
-
-def _warned(config: Config, batches: Iterable[LogBatch]) -> Iterator[LogBatch]:
-    """These batches of one partition; a warning at their end, where a worker would refuse some."""
-    refused = 0
-    for batch in batches:
-        refused += is_of_other_clock(batch, config.kafka.timestamps)
-        yield batch
-    if refused:
-        _log.warning(
-            "topic %s, partition %d: another clock than kafka.timestamps (%s) stamped %d of the last batches; a worker "
-            "that reads them ends, a first start begins behind them",
-            config.kafka.topic,
-            batch.partition,
-            config.kafka.timestamps,
-            refused,
-        )
-
-
-def _placement(config: Config, partitions: Callable[[], int]) -> Callable[[int], Placement]:
-    """Of a partition of the input, which keys its producers put there."""
-    partitioner = PARTITIONERS[config.kafka.partitioner]
-    return lambda partition: Placement(partitioner, partition, partitions())
 
 
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
@@ -179,7 +61,7 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         first_latest_ms=None,
         epoch_end=lambda partition: epoch_end_ms(config, other_epochs(transport.entries(partition), names.epoch)),
         coins=coins,
-        placement=_placement(config, lambda: transport.partitions),
+        placement=placement_of(config, lambda: transport.partitions),
         dead_letters=config.kafka.dead_letters,
     )
     return Service("ingest", ingest, transport, log, observed, watched(config, cluster, at_start))
@@ -239,6 +121,3 @@ def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None 
     worker = RollupWorker(names.pipeline, config.calendar, observed, log, limit, observer)
     watch = watched(config, cluster, at_start)
     return RollupService("rollup", worker, transport, log, observed, watch, config.rollup.deadline)
-
-
-__all__ = ["Names", "Service", "cluster_of", "open_ingest", "open_outbox", "open_rollup", "topic_log"]

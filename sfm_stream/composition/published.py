@@ -20,7 +20,7 @@ def published(config: Config) -> Iterator[TopicReader]:
             yield reader
         return
     # Where no cluster is used its client is not loaded either: that takes longer than most commands.
-    from sfm_stream.composition.kafka import topic_log
+    from sfm_stream.composition.kafka_cluster import topic_log
 
     with topic_log(config) as log:
         yield log

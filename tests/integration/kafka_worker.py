@@ -25,7 +25,7 @@ import numpy as np
 from kafka import KafkaProducer
 
 from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
-from sfm_stream.composition.kafka_first_start import names_of
+from sfm_stream.composition.kafka_names import names_of
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
 from sfm_stream.units import SKETCHES

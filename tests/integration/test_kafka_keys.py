@@ -30,7 +30,8 @@ from support.kafka_runs import Worker, wait_until, workers
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.rows import range_rows, rollup_rows, window_rows
-from sfm_stream.composition.kafka import sample_topic, topic_log
+from sfm_stream.composition.kafka_cluster import topic_log
+from sfm_stream.composition.kafka_sample import sample_topic
 from sfm_stream.config.config import load_config
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Reason, Window

@@ -23,7 +23,7 @@ from support.kafka_model_oracle import judge, require_exactly_once, require_one_
 from support.kafka_model_process import STALLS_S, WRITES
 
 from sfm_stream.composition import kafka as composition
-from sfm_stream.composition.kafka_first_start import Names
+from sfm_stream.composition.kafka_names import Names
 from sfm_stream.events.placement import Placement
 from sfm_stream.transport.kafka import transactions
 from sfm_stream.transport.kafka.cluster_values import LogEndQuery

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from support.kafka_runs import wait_until
 from support.patience import PATIENCE_S
 
-from sfm_stream.composition.kafka import Service, open_ingest, open_outbox, open_rollup
+from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
+from sfm_stream.composition.kafka_service import Service
 from sfm_stream.config.config import load_config
 from sfm_stream.workers.loop import serve
 

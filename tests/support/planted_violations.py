@@ -76,7 +76,7 @@ CAUGHT: dict[str, list[tuple[str, str]]] = {
     "only_one_folder_knows_the_kafka_client": [
         ("transport/kafka/transport.py", "from kafka import KafkaConsumer"),
         ("transport/kafka/topic_log.py", "def f():\n    import kafka.errors as errors"),
-        ("composition/kafka.py", "from kafka.structs import TopicPartition"),
+        ("composition/kafka_cluster.py", "from kafka.structs import TopicPartition"),
         (
             "composition/kafka_topics.py",
             "from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster",
@@ -152,7 +152,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("only_one_folder_knows_the_kafka_client", "transport/kafka/topics.py", "from sfm_stream.composition import kafka"),
     (
         "only_one_folder_knows_the_kafka_client",
-        "composition/kafka.py",
+        "composition/kafka_cluster.py",
         "from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster",
     ),
     (

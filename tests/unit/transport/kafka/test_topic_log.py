@@ -12,7 +12,8 @@ from support.fake_kafka_broker import FakeBroker
 from support.fake_kafka_host import Host
 from support.rollup_runs import release
 
-from sfm_stream.composition.kafka_first_start import Names, _require_unreleased
+from sfm_stream.composition.kafka_first_checks import require_unreleased
+from sfm_stream.composition.kafka_names import Names
 from sfm_stream.errors import BrokerAway, StateError
 from sfm_stream.transport.kafka.ledger import Ledger
 from sfm_stream.transport.kafka.topic_log import TopicLog
@@ -54,11 +55,11 @@ def test_a_first_start_waits_for_releases_that_are_not_readable_yet(cluster: Fak
     for topic in (names.outbox, names.sketches):
         cluster.create(topic, 1)
     log = TopicLog(FakeCluster(broker=cluster))
-    _require_unreleased(log, names, [0], 0)
+    require_unreleased(log, names, [0], 0)
     cluster.log((names.outbox, 0)).hold(cluster.monotonic_s() + 9)
     cluster.log((names.outbox, 0)).append([(b"k", release(0, window_ms=60_000, pipeline="p"), 1)])
     with pytest.raises(StateError, match="holds releases of epoch 1"):
-        _require_unreleased(log, names, [0], 0)
+        require_unreleased(log, names, [0], 0)
 
 
 def test_a_ledger_whose_end_is_not_known_says_nothing(cluster: FakeBroker) -> None:

@@ -1,0 +1,37 @@
+"""What a configuration says about its cluster: how to reach it, what to read there, where its producers put keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sfm_stream.composition.kafka_names import names_of
+from sfm_stream.config.config import Config
+from sfm_stream.events.placement import PARTITIONERS, Placement
+from sfm_stream.transport.kafka.cluster import Cluster
+from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.units import ROLLUPS, SKETCHES
+
+
+def cluster_of(config: Config) -> Cluster:
+    """The cluster of a configuration, through the client library. Nothing is asked of it yet."""
+    kafka = config.kafka
+    return KafkaPythonCluster(tuple(kafka.bootstrap), config.security, kafka.session_timeout, kafka.transaction_timeout)
+
+
+@contextmanager
+def topic_log(config: Config) -> Iterator[TopicLog]:
+    """A reader of the pipeline's topics, open for this block."""
+    names = names_of(config)
+    log = TopicLog(cluster_of(config), {SKETCHES: names.sketches, ROLLUPS: names.rollups})
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def placement_of(config: Config, partitions: Callable[[], int]) -> Callable[[int], Placement]:
+    """Partition of the input to which keys its producers put there. partitions: how many it has."""
+    partitioner = PARTITIONERS[config.kafka.partitioner]
+    return lambda partition: Placement(partitioner, partition, partitions())

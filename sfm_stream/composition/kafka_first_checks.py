@@ -1,0 +1,50 @@
+"""What must not be there where an epoch starts for the first time: releases of its windows, and old workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sfm_stream.composition.kafka_names import Names, other_epochs
+from sfm_stream.errors import StateError
+from sfm_stream.readable import instant
+from sfm_stream.transport.kafka.ledger import Entry
+from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.wire.codec import CloseMarker, decode
+
+PATIENCE_S = 60.0
+"""How long a first start waits for transactions that are undecided."""
+
+
+def require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int], start_ms: int) -> None:
+    """Nothing of this epoch is there, nor of any other for windows that it would count: the ledger may be a new one.
+
+    What is undecided is waited for: it may be released yet.
+    """
+    for topic in (names.outbox, names.sketches):
+        for partition in partitions:
+            stored = log.read(topic, partition, patience_s=PATIENCE_S)
+            for record in map(decode, (each.value for each in stored)):
+                end_ms = record.through_ms if isinstance(record, CloseMarker) else record.window.end_ms
+                if record.epoch == names.epoch:
+                    raise StateError(
+                        f"topic {topic}, partition {partition} holds releases of epoch {names.epoch}, which the ledger "
+                        f"{names.ledger} does not know: counting anew would release the same data twice. Raise "
+                        "pipeline.epoch and set window.start behind the last released window"
+                    )
+                if record.epoch < names.epoch and end_ms > start_ms:
+                    raise StateError(
+                        f"topic {topic}, partition {partition}: epoch {record.epoch} has released up to "
+                        f"{instant(end_ms)} at "
+                        f"least, window.start is {instant(start_ms)}: set it to a border behind the last released "
+                        "window"
+                    )
+
+
+def require_stopped(log: TopicLog, names: Names, known: dict[int, dict[str, Entry]]) -> None:
+    """No worker of an earlier epoch may run that does not know yet where its epoch ends."""
+    for epoch in sorted({epoch for entries in known.values() for epoch in other_epochs(entries, names.epoch)}):
+        if log.group_members(names.ingest_group(epoch)):
+            raise StateError(
+                f"workers of epoch {epoch} are running: stop them, start epoch {names.epoch} with --first-start, and "
+                f"start them again; they then finish the windows before window.start"
+            )
