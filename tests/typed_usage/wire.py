@@ -16,6 +16,9 @@ from sfm_stream.wire import (
     decode,
     decode_at,
     decode_key,
+    decode_marker,
+    decode_release,
+    decode_rollup,
     encode,
     encode_key,
     payload_digest,
@@ -50,6 +53,9 @@ def records() -> None:
             assert_type(decode_key(read.key), tuple[str | int | bytes, ...])
         if isinstance(read, RollupRecord):
             assert_type(read.tally, Tally)
+    assert_type(decode_release(encode(release)), Release)
+    assert_type(decode_marker(encode(marker)), CloseMarker)
+    assert_type(decode_rollup(encode(rollup)), RollupRecord)
     try:
         decode_at("sketches, offset 7", b"")
     except FormatError as error:

@@ -7,8 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from sfm_stream.errors import IncompatibleError, ShapeError, UsageError
-from sfm_stream.sketch.agreement import require_same
+from sfm_stream.errors import ShapeError, UsageError
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 
@@ -104,16 +103,3 @@ def test_cell_probabilities_sum_to_one_exactly(shape):
     assert shape.rho.sum() * shape.buckets == 1.0
     assert shape.rho[-1] == shape.rho[-2]
     assert shape.nbytes * 8 == shape.cells == shape.rho.size << shape.bucket_bits
-
-
-def test_require_same_names_the_first_difference():
-    other = dataclasses.replace(SKETCH, flip_threshold=5)
-    require_same("x", SKETCH, other, same_flip_threshold=False)
-    with pytest.raises(IncompatibleError, match=r"^x: flip probability k differs, 4611686018427387904 against 5$"):
-        require_same("x", SKETCH, other, same_flip_threshold=True)
-    with pytest.raises(IncompatibleError, match=r"^x: hash differs, xxh64 against other$"):
-        require_same("x", SKETCH, dataclasses.replace(other, hash="other"), same_flip_threshold=True)
-    with pytest.raises(IncompatibleError, match=r"^x: shape differs, 16x4 against 32x2$"):
-        require_same(
-            "x", SKETCH, dataclasses.replace(other, hash="other", shape=SketchShape(32, 2)), same_flip_threshold=True
-        )
