@@ -21,7 +21,6 @@ LIMITS = {"timeout", "timeout_s", "patience_s"}
 TESTED_ELSEWHERE = {
     "cli": "integration/test_cli.py and those beside it: as whoever calls it does",
     "composition": "integration/: what is put together there is run as a whole",
-    "events/formats": "contract/test_format_contract.py: every format is held to the same words",
 }
 """Packages without a folder below tests/unit, and where their tests are."""
 WAITS = {"wait", "communicate", "run", "result", "get", "HTTPConnection", "urlopen", "check_output", "check_call"}
@@ -122,6 +121,12 @@ def no_wait_is_short(path: str, source: str) -> list[str]:
     return found
 
 
+def no_exception_is_silent(path: str, source: str) -> list[str]:
+    """Whoever passes over a rule of lint says why, on the same line."""
+    silent = re.compile(r"#\s*noqa(?!: [A-Z0-9, ]+ -- \w)")
+    return [f"{path}:{number}: no reason" for number, line in enumerate(source.splitlines(), 1) if silent.search(line)]
+
+
 def units_mirror_the_package(tests: set[str], packages: set[str]) -> list[str]:
     """Folders below tests/unit that no package has, and packages without one that are not tested elsewhere."""
     found = [f"tests/unit/{folder}: there is no sfm_stream/{folder}" for folder in sorted(tests - packages)]
@@ -155,8 +160,14 @@ CAUGHT = {
         "future.result(timeout=10)",
         "urllib.request.urlopen(address, timeout=5)",
     ],
+    no_exception_is_silent: [
+        "x = 1  # no" + "qa",
+        "x = 1  # no" + "qa: S101",
+        "x = 1  # no" + "qa: S101, PT017  # why",
+    ],
 }
 ALLOWED = [
+    "x = eval(text)  # no" + "qa: S307 -- digits",
     "deadline = time.monotonic() + 300\nwhile not done():\n    assert time.monotonic() < deadline, 'not done'",
     "while True:\n    time.sleep(max(0.0, until - time.monotonic()))",
     "now = time.time()\nassert written_s <= time.time()",

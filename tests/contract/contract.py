@@ -187,7 +187,7 @@ class KafkaBackend:
         # The broker answers a commit before its markers are in every partition; they are a moment later.
         for topic in self.names.topics.values():
             until(
-                lambda: reader.ends(topic, [0, 1], stable=True) == reader.ends(topic, [0, 1], stable=False),  # noqa: B023
+                lambda: reader.ends(topic, [0, 1], stable=True) == reader.ends(topic, [0, 1], stable=False),
                 lambda: "a transaction stays open",
             )
         yield reader

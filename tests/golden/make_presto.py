@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from reference.presto_reader import Blob, write  # noqa: E402
+from reference.presto_reader import Blob, write  # noqa: E402 -- found by the path above
 
 if __name__ == "__main__":
     (HERE / "presto-empty-4096x24.bin").write_bytes(write(Blob(12, 24, 0.0, frozenset())))

@@ -12,7 +12,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from reference import presto_reader  # noqa: E402
+from reference import presto_reader  # noqa: E402 -- found by the path above
 
 SETS = {
     "bigint": "BIGINT '1', BIGINT '-3', BIGINT '9223372036854775807'",

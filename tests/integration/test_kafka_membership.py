@@ -95,7 +95,7 @@ def _until(
     told: list[tuple[str, int]] | None = None,
 ) -> None:
     """Poll these; told: what the first of them is told of its partitions."""
-    for _ in patiently(lambda: told):  # noqa: B023
+    for _ in patiently(lambda: told):
         if done():
             return
         for transport in polled:

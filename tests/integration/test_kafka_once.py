@@ -79,7 +79,7 @@ def test_kill_9_at_each_failpoint_changes_nothing(run, started):
     for number, point in enumerate(ABORTING * 7 + ["draw", "committing", "committed"] * 2):
         worker = Worker(run.config(), point=point, count=5 if point == "draw" else 3, first=number == 0)
         started.append(worker)
-        wait_until(lambda: not worker.running, 60, started)  # noqa: B023
+        wait_until(lambda: not worker.running, 60, started)
         assert worker.process.returncode == -signal.SIGKILL, worker.said()
     finish(run, started)
     findings = judge(run).require()
@@ -153,7 +153,7 @@ def test_group_offsets_that_are_lost_or_changed_are_restored(run, started, how):
     places = [TopicPartition(run.topic, number) for number in range(run.partitions)]
     with KafkaAdminClient(bootstrap_servers=run.bootstrap) as admin:
         for role, topic in (("ingest.1", run.topic), ("publish", f"{run.id}.outbox")):
-            wait_until(lambda: not admin.describe_groups([group_of(run, role)])[group_of(run, role)]["members"], 30)  # noqa: B023
+            wait_until(lambda: not admin.describe_groups([group_of(run, role)])[group_of(run, role)]["members"], 30)
             if how == "deleted":
                 admin.delete_groups([group_of(run, role)])
             else:
@@ -200,7 +200,7 @@ def test_a_close_larger_than_one_transaction(run, started):
     for number, point in enumerate(["committed", "sent", "offsets", "draw"]):
         worker = Worker(run.config(), "ingest", point=point, count=300 if point == "draw" else 2, first=number == 0)
         started.append(worker)
-        wait_until(lambda: not worker.running or released(run), 60, started)  # noqa: B023
+        wait_until(lambda: not worker.running or released(run), 60, started)
     finish(run, started, until_ms=START_MS + MINUTE_MS)
     judge(run).require()
 

@@ -93,7 +93,7 @@ def test_a_copy_that_is_killed_and_started_again_holds_each_record_once_and_is_c
     log = tmp_path / "repartition.log"
     for share in (1, 2, 3):  # in the middle of the work
         with command(log, *call) as copy:
-            hold_at(copy, lambda: count_of(kafka, copied) >= len(rows) * share // 4)  # noqa: B023
+            hold_at(copy, lambda: count_of(kafka, copied) >= len(rows) * share // 4)
             assert copy.process.poll() is None, copy.said
             copy.process.kill()
             copy.process.wait()

@@ -59,7 +59,7 @@ def test_kills_joins_and_restarts_change_no_byte_of_the_roll_ups(kafka, tmp_path
         for count, point in enumerate(["first-send", "sent", "offsets", "committed", "committing"], 1):
             worker = Worker(run.config(), "rollup", point=point, count=1 + count % 2)
             started.append(worker)
-            wait_until(lambda: not worker.running, 60, started)  # noqa: B023
+            wait_until(lambda: not worker.running, 60, started)
             assert worker.process.returncode == -signal.SIGKILL, worker.said()
         started += [Worker(run.config(), "rollup"), Worker(run.config(), "rollup")]
         wait_until(

@@ -127,7 +127,7 @@ def test_every_value_is_read_there_as_it_was_written(engine, exported, answers, 
         row["sketch"] = row["sketch"] and base64.b64decode(row["sketch"])
         row |= {column: instant(row[column]) for column in ("window_start", "window_end")}
         said.append(row)
-    by_all = lambda row: str([row[column] for column in sorted(names)])  # noqa: E731
+    by_all = lambda row: str([row[column] for column in sorted(names)])  # noqa: E731 -- a key to sort by
     assert sorted(said, key=by_all) == sorted(rows_of(exported / name / "rows.parquet"), key=by_all)
 
 

@@ -87,7 +87,7 @@ session_timeout = "6s"
             with path.open("wb") as log:
                 running.append(subprocess.Popen(call, cwd=tmp_path, stdout=log, stderr=log))
             # It has begun, or joined what has begun.
-            until(lambda: "begins at" in path.read_text() or "begun" in path.read_text() or arguments[0] != "ingest")  # noqa: B023
+            until(lambda: "begins at" in path.read_text() or "begun" in path.read_text() or arguments[0] != "ingest")
         running[0].kill()
         for _ in patiently(lambda: [path.read_text()[-2000:] for path in sorted(tmp_path.glob("*.log"))]):
             call = [sys.executable, "-m", "sfm_stream.cli", *ask[1:]]

@@ -75,7 +75,7 @@ def holds(data: bytes) -> WireRecord | None:
         record = decode(data)
     except FormatError as error:
         assert error.field  # noqa: PT017 -- most bytes are refused, not all
-        assert error.problem  # noqa: PT017
+        assert error.problem  # noqa: PT017 -- the same
         return None
     assert encode(record) == data
     return record

@@ -130,7 +130,7 @@ STUCK = "not everything is published"
 def found(
     what: str,
     look: Callable[[Schedule], object] = check,
-    source: st.SearchStrategy[Schedule] = schedules(),  # noqa: B008
+    source: st.SearchStrategy[Schedule] = schedules(),  # noqa: B008 -- a strategy, which nothing changes
 ) -> bool:
     """Whether some schedule of the source brings to light what this pattern says."""
 

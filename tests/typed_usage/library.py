@@ -134,5 +134,5 @@ def refused() -> None:
     import sfm_stream
 
     with suppress(AttributeError):
-        sfm_stream.flipp  # type: ignore[attr-defined]  # noqa: B018 - a name that is not there
+        sfm_stream.flipp  # type: ignore[attr-defined]  # noqa: B018 -- a name that is not there
         raise AssertionError("a name that is not there was given")

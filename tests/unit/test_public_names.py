@@ -48,9 +48,9 @@ def test_every_error_that_a_user_may_catch_is_public():
 
 def test_a_name_that_is_not_there_is_refused():
     with pytest.raises(AttributeError, match=r"module 'sfm_stream' has no attribute 'flipp'"):
-        sfm_stream.flipp  # noqa: B018
+        sfm_stream.flipp  # noqa: B018 -- it is refused
     with pytest.raises(ImportError):
-        from sfm_stream import GRID  # noqa: F401
+        from sfm_stream import GRID  # noqa: F401 -- it is refused
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def connected(monkeypatch):
     monkeypatch.setattr(admin_module, "_CONFIG_PAUSE_S", 0.0)
 
     def connect(admin: Admin) -> KafkaPythonCluster:
-        opened = lambda cluster: KafkaPythonAdmin(admin, cluster.translated)  # noqa: E731
+        opened = lambda cluster: KafkaPythonAdmin(admin, cluster.translated)  # noqa: E731 -- a stand-in of one line
         monkeypatch.setattr(KafkaPythonCluster, "admin", opened)
         return KafkaPythonCluster(("somewhere",))
 
