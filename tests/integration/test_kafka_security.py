@@ -10,7 +10,6 @@ import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from support.kafka_nodes import free_ports
@@ -101,19 +100,17 @@ def test_workers_count_over_tls_with_a_password(secure, tmp_path):
     own = Run(secure.bootstrap, tmp_path)
     own.produce(page_views(500, 5))
     file = config(own, secure.addresses["SASLTLS"], settings_of(secure, "SASLTLS", "SCRAM-SHA-512"))
-    log = (tmp_path / "log").open("w+")
-    with subprocess.Popen(
-        [sys.executable, "-m", "sfm_stream.cli", "ingest", file, "--first-start", "--operator", ""],
-        stderr=log,
-        env=os.environ | {"SFM_SECRET": SECRETS["alice"]},
-    ) as worker:
+    call = [sys.executable, "-m", "sfm_stream.cli", "ingest", file, "--first-start", "--operator", ""]
+    environment = os.environ | {"SFM_SECRET": SECRETS["alice"]}
+    log = tmp_path / "log"
+    with log.open("w") as stderr, subprocess.Popen(call, stderr=stderr, env=environment) as worker:
         try:
             wait_until(lambda: worker.poll() is not None or _released(own), 60)
             worker.terminate()
             assert worker.wait(PATIENCE_S) == 0
         finally:
             worker.kill()
-    said = Path(log.name).read_text()
+    said = log.read_text()
     assert len([*closed_through(own.read("sketches"))]) == own.partitions, said
     assert SECRETS["alice"] not in said
 
