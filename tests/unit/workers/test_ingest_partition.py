@@ -138,6 +138,14 @@ def test_nothing_is_committed_before_the_input_has_shown_its_mark(tmp_path):
     assert len(ingest.transport.stored) == stored
 
 
+def test_a_batch_behind_the_end_goes_on(tmp_path):
+    ingest = Ingest(tmp_path)
+    ingest.turn(Assigned(0), views(1), InputEnd(0, False))
+    assert ingest.worker.ended
+    ingest.turn(views(2, first=1))
+    assert not ingest.worker.ended
+
+
 def test_a_partition_that_comes_back_has_not_ended(tmp_path):
     """That it was at its end was known of the work that is gone, not of the new one."""
     ingest = Ingest(tmp_path)
