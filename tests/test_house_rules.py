@@ -66,7 +66,7 @@ KAFKA_CLIENT = "transport/kafka/kafka_python/"
 """Below it the client library is imported, and nowhere else; its private names, in hooks/ below that."""
 KAFKA_CLIENT_OPENED = {"composition/kafka_cluster.py": "makes the cluster that all others are given"}
 FILES = {
-    "transport/files/bytestream.py": "the input, read in place",
+    "transport/files/stored_bytes.py": "the input, read in place",
     "transport/files/sqlite_log.py": "the output file, created with the right mode",
     "transport/files/lockfile.py": "the lock beside the output file",
     "transport/files/released_borders.py": "what was released into it, beside the output file",

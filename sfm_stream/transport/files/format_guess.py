@@ -1,4 +1,4 @@
-"""What the first bytes of an input look like where they are not JSON lines, and what to do about it."""
+"""A guess at the format of an input that is no JSON lines, from its first bytes, and what to do about it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"<", "XML or HTML", "write its records as JSON lines, one object a line"),
     (b"[", "a JSON array", "write one object a line (jq -c '.[]')"),
 )
-"""First bytes, what they are the sign of, and the remedy."""
+"""First bytes, the format that begins with them, and the remedy."""
 _SEPARATORS = re.compile(rb"[,;\t|]")
 
 
 def guessed_format(head: bytes) -> tuple[str, str] | None:
-    """(what the bytes look like, the remedy), or None where they may well be JSON lines.
+    """(the format, the remedy); None where the bytes may be JSON lines.
 
-    head: the first bytes of the decompressed input, at most HEAD_BYTES of them are looked at.
+    head: the first bytes of the decompressed input. At most HEAD_BYTES of them are looked at.
     """
     head = head[:HEAD_BYTES].removeprefix(b"\xef\xbb\xbf")
     for magic, name, remedy in _MAGIC:
@@ -56,7 +56,7 @@ def guessed_format(head: bytes) -> tuple[str, str] | None:
 
 
 def format_hint(path: str) -> str:
-    """What the file at `path` looks like where it is no JSON lines, as a sentence with the remedy; "" else.
+    """What the file at `path` looks like, and the remedy, as a sentence; "" where it may be JSON lines.
 
     "" too for standard input, which cannot be read twice, and for a file that cannot be read any more.
     """
@@ -65,12 +65,12 @@ def format_hint(path: str) -> str:
     try:
         stream = ByteStream(path)
         try:
-            found = guessed_format(stream.read(HEAD_BYTES) or b"")
+            guess = guessed_format(stream.read(HEAD_BYTES) or b"")
         finally:
             stream.close()
     except SfmStreamError:
         return ""
-    return f"The input looks like {found[0]}: {found[1]}" if found else ""
+    return f"The input looks like {guess[0]}: {guess[1]}" if guess else ""
 
 
 def _every_other_is_zero(head: bytes) -> bool:

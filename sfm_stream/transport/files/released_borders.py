@@ -1,11 +1,11 @@
-"""Up to when windows were ever released into an output: kept beside it, since the output itself may be lost.
+"""Up to when windows were ever released into an output: noted in a file beside it, as the output itself may be lost.
 
-An output that was deleted, or replaced by an older copy of itself, knows less than was handed on to readers. Counting
-on from what it knows would draw the same windows a second time. What is noted here says that.
+An output that was deleted, or replaced by an older copy of itself, holds less than was handed on to readers. Counting
+on from there would draw the same windows a second time. This file shows that something is missing.
 
-A note is written after the commit that it is of, whole and on disk before the old one goes (a new file that takes the
-place of the old one). So it never goes back, and a kill between the two leaves it lower than the output, which is
-mended when the output is opened again.
+A border is noted after the commit that it belongs to. It is written to a new file, which replaces the old one once it
+is on disk, so no border is ever lowered. After a kill between commit and note the border is lower than the output's;
+that is corrected when the output is opened again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sfm_stream.transport.files.storage_faults import NEW_EPOCH
 VERSION = 1
 
 
-class _Noted(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class _Content(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """digest: of the borders, so that damage is not taken for a border."""
 
     version: int
@@ -46,19 +46,19 @@ class ReleasedBorders:
 
     @property
     def borders(self) -> Mapping[str, int]:
-        """All of them, in milliseconds since 1970 UTC."""
+        """Worker name to border, in milliseconds since 1970 UTC."""
         return MappingProxyType(self._borders)
 
     def note(self, worker: str, end_ms: int) -> None:
-        """Keep that windows up to end_ms are released; on disk on return. An earlier end than the one known: nothing.
+        """Windows up to end_ms are released; it is on disk on return. An earlier end than the noted one does nothing.
 
-        Raises StorageError, after which the border is noted or not, and the one before it still holds.
+        Raises StorageError. The border is then noted or not, and a border noted before still holds.
         """
         if end_ms <= self._borders.get(worker, end_ms - 1):
             return
         borders = self._borders | {worker: end_ms}
         try:
-            self._write(msgspec.json.encode(_Noted(VERSION, borders, _digest(borders))))
+            self._write(msgspec.json.encode(_Content(VERSION, borders, _digest(borders))))
         except OSError as error:
             raise StorageError(
                 f"{self.path}: cannot write: {error.strerror}. Make room or mend the disk, and start again: what was "
@@ -73,7 +73,7 @@ class ReleasedBorders:
         except FileNotFoundError:
             return {}
         try:
-            noted = msgspec.json.decode(content, type=_Noted, strict=True)
+            noted = msgspec.json.decode(content, type=_Content, strict=True)
             version, problem = noted.version, "its digest is another one"
             if version == VERSION and noted.digest == _digest(noted.borders):
                 return noted.borders

@@ -1,4 +1,4 @@
-"""Faults of disks and of the files on them: which may pass by themselves, and what to do about the others."""
+"""Faults of disks and of the files on them: whether starting again may help, and what to do where it does not."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from collections.abc import Iterator
 
 from sfm_stream.errors import ConfigError, SfmStreamError, StateError, StorageError
 
-PASSING = frozenset(
+TEMPORARY = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT),  # no room, for the disk or for this user
         *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EBUSY),  # a disk, or one over a network
         *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR),  # a host that has too much to do
     }
 )
-"""What the system may say today and not tomorrow, with nothing changed but the room or the health of the host."""
+"""Error numbers that may be gone at the next start, as only the room or the health of the host has to change."""
 NEW_EPOCH = "raise pipeline.epoch and set window.start behind all that was ever released"
-"""The remedy wherever it is not known any more what was released: nothing is drawn a second time."""
+"""The remedy where it is not known any more what was released: with it nothing is drawn a second time."""
 SMALLEST_BYTES = 512
-"""The smallest page, so the smallest file with content that SQLite makes."""
-_PASSING_OF_SQLITE = ("FULL", "IOERR", "BUSY", "LOCKED", "PROTOCOL", "NOMEM")
+"""The smallest page of SQLite, and so the smallest file with content."""
+_TEMPORARY_OF_SQLITE = ("FULL", "IOERR", "BUSY", "LOCKED", "PROTOCOL", "NOMEM")
 _DAMAGE = ("CORRUPT", "NOTADB", "IOERR_CORRUPTFS")
 
 
 def may_pass(error: OSError) -> bool:
-    """Whether starting again may help by itself."""
-    return error.errno in PASSING
+    """Whether starting again may help, with nothing else changed."""
+    return error.errno in TEMPORARY
 
 
 def database_fault(path: str, action: str, name: str, problem: str) -> SfmStreamError:
-    """The error for what SQLite says. name: its error's, such as SQLITE_FULL.
+    """The error for a fault that SQLite reports. name: of its error, such as SQLITE_FULL.
 
-    A StorageError where it may pass, a StateError where somebody has to look.
+    A StorageError where starting again may help, a StateError where somebody has to look.
     """
     kind = name.removeprefix("SQLITE_")
     text = f"{path}: cannot {action}: {problem} ({name}). "
@@ -41,7 +41,7 @@ def database_fault(path: str, action: str, name: str, problem: str) -> SfmStream
         return StateError(text + damage_text("It is damaged, or no SQLite file"))
     if kind.startswith("FULL"):
         return StorageError(text + "Make room on the disk and start again: nothing of this step is stored")
-    if kind.startswith(_PASSING_OF_SQLITE) or (kind.startswith("CANTOPEN") and not _has_room(path)):
+    if kind.startswith(_TEMPORARY_OF_SQLITE) or (kind.startswith("CANTOPEN") and not _has_room(path)):
         return StorageError(text + "Check disk and file system, then start again: committed steps are whole")
     if kind.startswith(("CANTOPEN", "READONLY")):
         remedy = "If its writer was killed, open it for writing once; check the rights of the file and its directory"
@@ -52,14 +52,14 @@ def database_fault(path: str, action: str, name: str, problem: str) -> SfmStream
 def _has_room(path: str) -> bool:
     """Whether the file system of a path can take one more file: SQLite does not say why it could not make one."""
     try:
-        found = os.statvfs(os.path.dirname(path))
+        room = os.statvfs(os.path.dirname(path))
     except OSError:
         return True
-    return found.f_bavail > 0 and (found.f_favail > 0 or found.f_files == 0)
+    return room.f_bavail > 0 and (room.f_favail > 0 or room.f_files == 0)
 
 
 def damage_text(what: str) -> str:
-    """What is wrong with an output file that cannot be read, and what to do: no remedy may draw a window twice."""
+    """What is wrong with an output file, and what to do. No remedy in it leads to a second draw of a window."""
     return (
         f"{what}. It was left as it is. Where no pipeline has released into it, name another path. Where one has, move "
         f"it away, put an older copy or nothing in its place, and {NEW_EPOCH}: counting on from an older copy, or into "
@@ -69,7 +69,7 @@ def damage_text(what: str) -> str:
 
 @contextlib.contextmanager
 def opening(path: str, setting: str) -> Iterator[None]:
-    """Errors of the system inside this block as ones of ours. setting: where the path was written."""
+    """Errors of the system inside this block as errors of this package. setting: the one that holds the path."""
     try:
         yield
     except OSError as error:
@@ -80,7 +80,7 @@ def opening(path: str, setting: str) -> Iterator[None]:
 
 
 def require_one_name(path: str) -> None:
-    """Raise StateError for a file with a second name: the lock, and what was released, are kept beside one of them."""
+    """Raise StateError for a file with a second name: its lock and its released borders lie beside one name only."""
     if (names := os.stat(path).st_nlink) > 1:
         raise StateError(
             f"{path}: the file has {names} names (hard links), and under another one it could be written at the same "
@@ -89,7 +89,10 @@ def require_one_name(path: str) -> None:
 
 
 def require_readable(path: str, setting: str) -> None:
-    """A clear error for the common mistakes. Opens nothing: closing the file would drop this process's SQLite locks."""
+    """Raise a clear error for the common mistakes.
+
+    Nothing is opened here: closing the file again would drop the locks that SQLite holds in this process.
+    """
     if not os.path.isfile(path):
         raise ConfigError(f"{setting}: {path!r} is {'not a file' if os.path.exists(path) else 'not there'}")
     if not os.access(path, os.R_OK):

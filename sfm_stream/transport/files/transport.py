@@ -1,12 +1,14 @@
-"""The Transport of one machine: lines or a topic of the log as input, the log as output. No broker, no thread.
+"""The Transport of one machine: a file or a topic of the output file as input, the output file as output.
 
-Both workers of a pipeline use it over one SqliteLog: the ingest worker with a LineInput, the roll-up with a
-TopicInput. A commit is one transaction of the log, so records and positions are there together or not at all.
+There is no broker and no thread. Both workers of a pipeline use it over one SqliteLog: the ingest worker with a
+LineInput, the roll-up worker with a TopicInput. A commit is one transaction of the log, so records and positions are
+there together or not at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from enum import Enum, auto
 from typing import Protocol
 
 from sfm_stream.errors import StateError, UsageError
@@ -30,6 +32,39 @@ class Input(Protocol):
     def close(self) -> None: ...
 
 
+class PartitionState(Enum):
+    """What polling does with a partition."""
+
+    UNASSIGNED = auto()
+    """The next poll assigns it."""
+    READING = auto()
+    HELD = auto()
+    """It brings nothing for now, as the worker asked."""
+
+
+class PartitionEvent(Enum):
+    ASSIGNED = auto()
+    SOUGHT = auto()
+    HOLD = auto()
+    """A call of hold() names it."""
+    LET_GO = auto()
+    """A call of hold() does not name it."""
+
+
+PARTITION_TRANSITIONS = {
+    (PartitionState.UNASSIGNED, PartitionEvent.ASSIGNED): PartitionState.READING,
+    (PartitionState.UNASSIGNED, PartitionEvent.HOLD): PartitionState.UNASSIGNED,
+    (PartitionState.UNASSIGNED, PartitionEvent.LET_GO): PartitionState.UNASSIGNED,
+    (PartitionState.READING, PartitionEvent.SOUGHT): PartitionState.READING,
+    (PartitionState.READING, PartitionEvent.HOLD): PartitionState.HELD,
+    (PartitionState.READING, PartitionEvent.LET_GO): PartitionState.READING,
+    (PartitionState.HELD, PartitionEvent.SOUGHT): PartitionState.READING,
+    (PartitionState.HELD, PartitionEvent.HOLD): PartitionState.HELD,
+    (PartitionState.HELD, PartitionEvent.LET_GO): PartitionState.READING,
+}
+"""The state after an event. What is not listed cannot happen, or is refused: a seek before the assignment."""
+
+
 class FileTransport:
     """A Transport from `source` to `log`, with positions under the name `worker`. Closing it leaves the log open."""
 
@@ -37,8 +72,7 @@ class FileTransport:
         self._source = source
         self._log = log
         self._worker = worker
-        self._assigned = False
-        self._held: set[int] = set()
+        self._states = [PartitionState.UNASSIGNED] * source.partitions
 
     @property
     def partitions(self) -> int:
@@ -50,25 +84,22 @@ class FileTransport:
         Then what each partition has next: a batch, or InputEnd, again on every call while there is nothing new.
         Without a seek reading goes on at the committed offset. Raises StateError as the input does.
         """
-        if not self._assigned:
+        if PartitionState.UNASSIGNED in self._states:
             return self._assign()
-        events: list[InputEvent] = []
-        for partition in range(self.partitions):
-            event = self._source.read(partition) if partition not in self._held else None
-            if event is not None:
-                events.append(event)
-        return events
+        reading = (partition for partition, state in enumerate(self._states) if state is PartitionState.READING)
+        return [event for partition in reading if (event := self._source.read(partition)) is not None]
 
     def seek(self, partition: int, offset: int) -> None:
         """As in the protocol. Raises UsageError for a partition that is not assigned."""
-        if not self._assigned or not 0 <= partition < self.partitions:
+        if not 0 <= partition < self.partitions or self._states[partition] is PartitionState.UNASSIGNED:
             raise UsageError(f"partition {partition} is not assigned, so that nothing can be sought in it")
         self._source.seek(partition, offset)
-        self._held.discard(partition)
+        self._take(partition, PartitionEvent.SOUGHT)
 
     def hold(self, partitions: Set[int]) -> None:
         """As in the protocol."""
-        self._held = set(partitions)
+        for partition in range(self.partitions):
+            self._take(partition, PartitionEvent.HOLD if partition in partitions else PartitionEvent.LET_GO)
 
     def commit(self, step: Step) -> bool:
         """As SqliteLog.append: True committed, False not begun; raises StateError where it failed and was undone."""
@@ -86,5 +117,9 @@ class FileTransport:
             )
         for partition, position in committed.items():
             self._source.seek(partition, position.offset)
-        self._assigned = True
+        for partition in range(self.partitions):
+            self._take(partition, PartitionEvent.ASSIGNED)
         return [Assigned(partition, committed.get(partition)) for partition in range(self.partitions)]
+
+    def _take(self, partition: int, event: PartitionEvent) -> None:
+        self._states[partition] = PARTITION_TRANSITIONS[self._states[partition], event]

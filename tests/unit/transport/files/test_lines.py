@@ -16,7 +16,8 @@ from reference.naive_lines import naive_lines
 from sfm_stream.config.tables import EventTable
 from sfm_stream.errors import ConfigError, StateError, UsageError
 from sfm_stream.privacy.statement import _UNITS
-from sfm_stream.transport.files.lines import MAX_LINE_BYTES, LineBatch, LineInput
+from sfm_stream.transport.files.line_batch import MAX_LINE_BYTES, LineBatch
+from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import InputEnd
 
 MAX = 6
