@@ -9,7 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sfm_stream.config.tables import Settings, Table, instant_ms, kind_of
+from sfm_stream.config.tables import Settings, SettingsTable
+from sfm_stream.config.values import instant_ms, time_parser
 from sfm_stream.readable import duration
 
 
@@ -23,23 +24,25 @@ def toml_lines(settings: Settings) -> Iterator[str]:
             yield ""
 
 
-def _values(table: Table) -> dict[str, str]:
+def _values(table: SettingsTable) -> dict[str, str]:
     fields = type(table).model_fields
-    return {name: _text(value, kind_of(fields[name])) for name in fields if (value := getattr(table, name)) is not None}
+    return {
+        name: _text(value, time_parser(fields[name])) for name in fields if (value := getattr(table, name)) is not None
+    }
 
 
-def _text(value: Any, kind: Any) -> str:
+def _text(value: Any, parser: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        if kind is instant_ms:
+        if parser is instant_ms:
             return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return str(value) if kind is None else _quoted(duration(value))
+        return str(value) if parser is None else _quoted(duration(value))
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, str | Path):
         return _quoted(str(value))
-    if isinstance(value, Table):
+    if isinstance(value, SettingsTable):
         return "{" + ", ".join(f"{name} = {text}" for name, text in _values(value).items()) + "}"
     return "[" + ", ".join(_text(each, None) for each in value) + "]"
 

@@ -5,7 +5,6 @@ Every problem carries the path of its setting. Relative paths in the file are re
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import tomllib
@@ -13,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from sfm_stream.config.rules import STDIN, Check, event_schema
+from sfm_stream.config.rules import STDIN, derived, event_schema
+from sfm_stream.config.setting_errors import explained
 from sfm_stream.config.tables import (
     EventTable,
     InputTable,
@@ -35,7 +35,6 @@ from sfm_stream.errors import ConfigError, UsageError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
 from sfm_stream.pipeline.rollup.calendar import Calendar
-from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
@@ -44,6 +43,9 @@ from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.windows.whole import Whole
+
+if TYPE_CHECKING:
+    from sfm_stream.pipeline.rollup.coverage import Absence
 
 __all__ = ["STDIN", "Config", "load_config", "parse_config"]
 
@@ -151,6 +153,9 @@ class Config:
     @property
     def absence(self) -> Absence:
         """What it says that a key has no release in a window. Known of this epoch only."""
+        # Its module loads the estimator, which most commands do not need.
+        from sfm_stream.pipeline.rollup.coverage import Absence
+
         return Absence(self.pipeline.epoch if isinstance(self.keys, PresenceIsPublic) else None)
 
     @property
@@ -248,33 +253,5 @@ def parse_config(text: str, folder: Path, name: str = "configuration") -> Config
     try:
         settings = Settings.model_validate(table)
     except ValidationError as error:
-        raise ConfigError(*(_explain(dict(problem)) for problem in error.errors())) from None
-    return Config(settings, folder, *Check(settings, folder).checked())
-
-
-def _explain(problem: dict[str, Any]) -> str:
-    """One line for one finding of the validator: setting, what is wrong, and what was probably meant."""
-    where = [part for part in problem["loc"] if not (isinstance(part, str) and ("[" in part or part in _UNION_ARMS))]
-    name = ".".join(str(part) for part in where)
-    if problem["type"] == "extra_forbidden":
-        known = _fields_at(where[:-1])
-        close = difflib.get_close_matches(str(where[-1]), known, 1)
-        return f"{name}: unknown setting" + (
-            f'; did you mean "{close[0]}"?' if close else f"; known are {', '.join(known)}"
-        )
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{name}: {message[0].lower()}{message[1:]}"
-
-
-_UNION_ARMS = {"str", "int", "strict-str", "strict-int"}
-
-
-def _fields_at(where: list[Any]) -> list[str]:
-    model: type[BaseModel] = Settings
-    for part in where:
-        field = model.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
-    return list(model.model_fields)
+        raise ConfigError(*explained(error)) from None
+    return Config(settings, folder, *derived(settings, folder))

@@ -11,21 +11,21 @@ from sfm_stream.errors import ConfigError
 def password(folder: Path, file: Path | None, variable: str | None) -> str | None:
     """The password in a file (its last line break left out) or in an environment variable; None where none is named.
 
-    Raises ConfigError, which never shows what was found.
+    Raises ConfigError, which never shows the password.
     """
     if file is not None and variable is not None:
         raise ConfigError("kafka.password_file, kafka.password_env: only one of them")
     if file is not None:
         try:
-            found = (folder / file).read_text("utf-8").rstrip("\r\n")
+            secret = (folder / file).read_text("utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"kafka.password_file: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-        if not found:
+        if not secret:
             raise ConfigError("kafka.password_file: the file is empty")
-        return found
+        return secret
     if variable is not None:
-        found = os.environ.get(variable, "")
-        if not found:
+        secret = os.environ.get(variable, "")
+        if not secret:
             raise ConfigError(f"kafka.password_env: the environment variable {variable} is not set")
-        return found
+        return secret
     return None

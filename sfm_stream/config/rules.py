@@ -1,33 +1,36 @@
-"""Rules across settings: every one of them runs, and what they find is raised together."""
+"""Rules across settings, and what follows from settings that keep them.
+
+Every rule runs, and all problems are raised together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from sfm_stream.config.credentials import password
-from sfm_stream.config.tables import KeyEntry, Settings
+from sfm_stream.config.key_rule import key_rule
+from sfm_stream.config.security import client_security
+from sfm_stream.config.tables import Settings, SketchTable
 from sfm_stream.errors import ConfigError, SfmStreamError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
-from sfm_stream.privacy.epsilon import flip_threshold_of, parse_epsilon
-from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
-from sfm_stream.privacy.selection import parse_delta, selection_table
-from sfm_stream.readable import duration, instant
+from sfm_stream.privacy.epsilon import flip_threshold_of
+from sfm_stream.privacy.key_rules import KeyRule, SelectedKeys
+from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import XXH64, ItemHash, keyed_blake2b
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import KeyValue
-from sfm_stream.units import HOUR_MS, INT64_MAX, INT64_MIN
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.units import HOUR_MS
 
 _T = TypeVar("_T")
 STDIN = "-"
+OWN_TOPICS = ("outbox", "ledger", "sketches", "rollups", "dead-letters")
+"""Topics that the pipeline writes, without the pipeline's id before them."""
 
 
-class Checked(NamedTuple):
+class Derived(NamedTuple):
     """What follows from settings that fit together."""
 
     shape: SketchShape
@@ -38,6 +41,40 @@ class Checked(NamedTuple):
     budget: Budget
     security: Mapping[str, Any]
     """Keyword arguments for the client of a cluster, secrets among them."""
+
+
+def derived(settings: Settings, folder: Path) -> Derived:
+    """Raises ConfigError with every problem found. folder: relative paths are taken from it."""
+    problems: list[str] = []
+
+    def attempt(table: str, build: Callable[[], _T]) -> _T | None:
+        """What was built; None where that failed, and the problems are noted."""
+        try:
+            return build()
+        except SfmStreamError as error:
+            problems.extend(error.problems if isinstance(error, ConfigError) else (f"{table}.{error}",))
+            return None
+
+    size_ms = _usable_size_ms(settings)
+    shape = attempt("sketch", lambda: SketchShape(settings.sketch.buckets, settings.sketch.levels))
+    threshold = attempt("privacy", lambda: flip_threshold_of(settings.privacy.epsilon))
+    item_hash = attempt("sketch.hash_key_file", lambda: _item_hash(settings.sketch, folder))
+    keys = attempt("privacy", lambda: key_rule(settings, size_ms, problems))
+    problems.extend(_window_problems(settings, size_ms))
+    problems.extend(_order_problems(settings))
+    latest_ms = MAX_TIME_MS if settings.event.latest is None else settings.event.latest
+    attempt("event", lambda: event_schema(settings, latest_ms))
+    if settings.event.time is None and settings.kafka is None:
+        problems.append("event.time: needed, as lines of a file have no time stamp of their own")
+    problems.extend(_file_problems(settings, folder))
+    problems.extend(_topic_problems(settings))
+    security = attempt("kafka", lambda: client_security(settings.kafka, folder) if settings.kafka else {})
+    zone = attempt("", lambda: calendar(settings.rollup.zone, size_ms or 1, settings.event.earliest))
+    if problems or shape is None or threshold is None or item_hash is None or keys is None or zone is None:
+        raise ConfigError(*problems)
+    budget = _budget(settings, keys, zone)
+    require_within(budget, settings.privacy.max_epsilon_per_item_day)
+    return Derived(shape, item_hash, keys, threshold, zone, budget, security or {})
 
 
 def event_schema(settings: Settings, latest_ms: int) -> EventSchema:
@@ -57,211 +94,90 @@ def event_schema(settings: Settings, latest_ms: int) -> EventSchema:
     )
 
 
-class Check:
-    """Call checked() once."""
+def _usable_size_ms(settings: Settings) -> int:
+    """Length of a window; 0 where it is wrong, which is said once and not by every rule that needs it."""
+    size_ms = settings.window.size
+    return size_ms if size_ms and HOUR_MS % size_ms == 0 else 0
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
-        self.settings, self.folder = settings, folder
-        self.problems: list[str] = []
-        self.size_ms = 0 if HOUR_MS % (settings.window.size or HOUR_MS + 1) else settings.window.size
-        """Of a window; 0 where it is wrong, which is said once and not by every rule that needs it."""
 
-    def checked(self) -> Checked:
-        """Raises ConfigError with every problem found."""
-        settings = self.settings
-        shape = self.attempt("sketch", lambda: SketchShape(settings.sketch.buckets, settings.sketch.levels))
-        threshold = self.attempt("privacy", lambda: flip_threshold_of(settings.privacy.epsilon))
-        item_hash = self.attempt("sketch.hash_key_file", self.item_hash)
-        keys = self.attempt("privacy", self.key_rule)
-        self.windows()
-        self.order()
-        self.event()
-        self.ends()
-        security = self.attempt("kafka", self.security)
-        zone = self.attempt("", lambda: calendar(settings.rollup.zone, self.size_ms or 1, settings.event.earliest))
-        if self.problems or shape is None or threshold is None or item_hash is None or keys is None or zone is None:
-            raise ConfigError(*self.problems)
-        selected = keys if isinstance(keys, SelectedKeys) else None
-        budget = Budget(
-            settings.privacy.epsilon,
-            selected.epsilon if selected else Decimal(0),
-            selected.delta if selected else Decimal(0),
-            zone.longest_day_ms // settings.window.size,
+def _item_hash(sketch: SketchTable, folder: Path) -> ItemHash:
+    if sketch.hash == "xxh64":
+        if sketch.hash_key_file is not None:
+            raise ConfigError('sketch.hash_key_file: only for sketch.hash = "blake2b"')
+        return XXH64
+    if sketch.hash_key_file is None:
+        raise ConfigError('sketch.hash_key_file: needed for sketch.hash = "blake2b": a file of 16 to 64 random bytes')
+    try:
+        return keyed_blake2b((folder / sketch.hash_key_file).read_bytes())
+    except OSError as error:
+        raise ConfigError(f"sketch.hash_key_file: {error.strerror or error}") from None
+
+
+def _budget(settings: Settings, keys: KeyRule, zone: Calendar) -> Budget:
+    selected = keys if isinstance(keys, SelectedKeys) else None
+    return Budget(
+        settings.privacy.epsilon,
+        selected.epsilon if selected else Decimal(0),
+        selected.delta if selected else Decimal(0),
+        zone.longest_day_ms // settings.window.size,
+    )
+
+
+def _window_problems(settings: Settings, size_ms: int) -> Iterator[str]:
+    window = settings.window
+    if not size_ms:
+        yield f"window.size: {duration(window.size)} does not divide one hour"
+    elif window.start is not None and window.start % size_ms:
+        yield f"window.start: not a border of windows of {duration(window.size)}"
+    if window.start is not None and window.start < 0:
+        yield "window.start: before 1970"
+
+
+def _order_problems(settings: Settings) -> Iterator[str]:
+    """Of whether the input is read in order of time or counted whole, and of the settings that belong to that."""
+    source, window = settings.input, settings.window
+    if source is not None and source.order == "any" and not source.complete:
+        yield (
+            'input.order: "any" needs input.complete = true, as only an input that ends can be counted whole; set '
+            'that, or order = "time"'
         )
-        require_within(budget, settings.privacy.max_epsilon_per_item_day)
-        return Checked(shape, item_hash, keys, threshold, zone, budget, security or {})
+    if source is not None and source.complete and source.order != "time":
+        if window.end is not None and window.size and window.end % window.size:
+            yield f"window.end: not a border of windows of {duration(window.size)}"
+        if window.end is not None and window.end <= (window.start or 0):
+            yield "window.end: not after window.start"
+        return
+    if window.grace is None:
+        yield "window.grace: needed, as windows close in order of time: how far out of order a record may arrive"
+    if window.end is not None:
+        yield (
+            'window.end: only for an input that is counted whole (input.complete = true, input.order = "any"); '
+            "elsewhere windows close in order of time, and an epoch ends where the next one begins"
+        )
 
-    def attempt(self, table: str, build: Callable[[], _T]) -> _T | None:
-        try:
-            return build()
-        except SfmStreamError as error:
-            problems = error.problems if isinstance(error, ConfigError) else (f"{table}.{error}",)
-            self.problems.extend(problems)
-            return None
 
-    def item_hash(self) -> ItemHash:
-        sketch = self.settings.sketch
-        if sketch.hash == "xxh64":
-            if sketch.hash_key_file is not None:
-                raise ConfigError('sketch.hash_key_file: only for sketch.hash = "blake2b"')
-            return XXH64
-        if sketch.hash_key_file is None:
-            raise ConfigError(
-                'sketch.hash_key_file: needed for sketch.hash = "blake2b": a file of 16 to 64 random bytes'
+def _file_problems(settings: Settings, folder: Path) -> Iterator[str]:
+    """Of where events come from and where releases go: files, or a cluster in their place."""
+    source, output, kafka = settings.input, settings.output, settings.kafka
+    if kafka is not None and (source or output):
+        yield "kafka: stands in place of [input] and [output]; leave those out"
+    elif kafka is None and (source is None or output is None):
+        yield "input, output: both are needed, or [kafka] in their place"
+    elif source and output and source.path != STDIN and (folder / source.path) == (folder / output.path):
+        yield "output.path: the same file as input.path"
+
+
+def _topic_problems(settings: Settings) -> Iterator[str]:
+    kafka, pipeline = settings.kafka, settings.pipeline
+    if kafka is None:
+        return
+    for own in (f"{pipeline.id}.{name}" for name in OWN_TOPICS):
+        if kafka.topic == own:
+            yield "kafka.topic: a topic that the pipeline itself writes"
+        elif kafka.topic.replace(".", "_") == own.replace(".", "_"):
+            yield (
+                f"kafka.topic: beside {kafka.topic} there can be no {own}, which the pipeline writes: Kafka "
+                "takes '.' and '_' for the same there. Choose another pipeline.id"
             )
-        try:
-            return keyed_blake2b((self.folder / sketch.hash_key_file).read_bytes())
-        except OSError as error:
-            raise ConfigError(f"sketch.hash_key_file: {error.strerror or error}") from None
-
-    def key_rule(self) -> KeyRule:
-        privacy = self.settings.privacy
-        selection = (privacy.epsilon_selection, privacy.delta_selection)
-        if privacy.keys != "selected" and selection != (None, None):
-            raise ConfigError('privacy.epsilon_selection and delta_selection: only for privacy.keys = "selected"')
-        if privacy.keys != "declared" and (privacy.declared or privacy.declared_from):
-            raise ConfigError('privacy.declared: only for privacy.keys = "declared"')
-        if privacy.keys == "presence_is_public":
-            return PresenceIsPublic()
-        if privacy.keys == "declared":
-            return self.declared()
-        if privacy.epsilon_selection is None or privacy.delta_selection is None:
-            raise ConfigError(
-                'privacy.epsilon_selection and privacy.delta_selection: both are needed for privacy.keys = "selected"'
-            )
-        epsilon = parse_epsilon(privacy.epsilon_selection, "epsilon_selection")
-        delta = parse_delta(privacy.delta_selection)
-        return SelectedKeys(epsilon, delta, selection_table(epsilon, delta))
-
-    def declared(self) -> DeclaredKeys:
-        privacy, size = self.settings.privacy, self.size_ms
-        effective: dict[KeyValue, int] = {} if self.settings.event.key else {(): 0}
-        listed = [(0, privacy.declared)] + [(entry.since, entry.keys) for entry in privacy.declared_from]
-        for since, entries in listed:
-            if size and since % size:
-                self.problems.append(
-                    f"privacy.declared_from.since: {instant(since)} is not a border of windows of {duration(size)}"
-                )
-            for entry in entries:
-                key = self.key_value(entry)
-                if key in effective and key != ():
-                    self.problems.append("privacy.declared: a key is listed twice")
-                effective[key] = since
-        if not effective:
-            raise ConfigError('privacy.declared: the list of keys is needed for privacy.keys = "declared"')
-        return DeclaredKeys(effective)
-
-    def key_value(self, entry: KeyEntry) -> KeyValue:
-        fields = self.settings.event.key
-        parts = tuple(entry) if isinstance(entry, list) else (entry,)
-        if len(parts) != len(fields):
-            self.problems.append(f"privacy.declared: a key of {len(parts)} fields where event.key has {len(fields)}")
-        if any(isinstance(part, int) and not INT64_MIN <= part <= INT64_MAX for part in parts):
-            raise ConfigError("privacy.declared: an integer key outside int64")
-        if len(encode_key(parts)) > self.settings.event.max_key_bytes:
-            self.problems.append("privacy.declared: a key longer than event.max_key_bytes")
-        return parts[0] if len(fields) == 1 else parts
-
-    def windows(self) -> None:
-        window = self.settings.window
-        if not self.size_ms:
-            self.problems.append(f"window.size: {duration(window.size)} does not divide one hour")
-        elif window.start is not None and window.start % self.size_ms:
-            self.problems.append(f"window.start: not a border of windows of {duration(window.size)}")
-        if window.start is not None and window.start < 0:
-            self.problems.append("window.start: before 1970")
-
-    def order(self) -> None:
-        """Whether the input is read in order of time or counted whole, and the settings that belong to that."""
-        source, window = self.settings.input, self.settings.window
-        if source is not None and source.order == "any" and not source.complete:
-            self.problems.append(
-                'input.order: "any" needs input.complete = true, as only an input that ends can be counted whole; set '
-                'that, or order = "time"'
-            )
-        if source is not None and source.complete and source.order != "time":
-            if window.end is not None and window.size and window.end % window.size:
-                self.problems.append(f"window.end: not a border of windows of {duration(window.size)}")
-            if window.end is not None and window.end <= (window.start or 0):
-                self.problems.append("window.end: not after window.start")
-            return
-        if window.grace is None:
-            self.problems.append(
-                "window.grace: needed, as windows close in order of time: how far out of order a record may arrive"
-            )
-        if window.end is not None:
-            self.problems.append(
-                'window.end: only for an input that is counted whole (input.complete = true, input.order = "any"); '
-                "elsewhere windows close in order of time, and an epoch ends where the next one begins"
-            )
-
-    def event(self) -> None:
-        event = self.settings.event
-        latest = MAX_TIME_MS if event.latest is None else event.latest
-        self.attempt("event", lambda: event_schema(self.settings, latest))
-        if event.time is None and self.settings.kafka is None:
-            self.problems.append("event.time: needed, as lines of a file have no time stamp of their own")
-
-    def ends(self) -> None:
-        """Where events come from and where releases go: files, or a cluster."""
-        settings = self.settings
-        source, output, kafka = settings.input, settings.output, settings.kafka
-        if kafka is not None and (source or output):
-            self.problems.append("kafka: stands in place of [input] and [output]; leave those out")
-        elif kafka is None and (source is None or output is None):
-            self.problems.append("input, output: both are needed, or [kafka] in their place")
-        elif source and output and source.path != STDIN and (self.folder / source.path) == (self.folder / output.path):
-            self.problems.append("output.path: the same file as input.path")
-        if kafka is not None:
-            names = ("outbox", "ledger", "sketches", "rollups", "dead-letters")
-            for taken in (f"{settings.pipeline.id}.{name}" for name in names):
-                if kafka.topic == taken:
-                    self.problems.append("kafka.topic: a topic that the pipeline itself writes")
-                elif kafka.topic.replace(".", "_") == taken.replace(".", "_"):
-                    self.problems.append(
-                        f"kafka.topic: beside {kafka.topic} there can be no {taken}, which the pipeline writes: Kafka "
-                        "takes '.' and '_' for the same there. Choose another pipeline.id"
-                    )
-            if settings.pipeline.epoch > 1 and settings.window.start is None:
-                self.problems.append("window.start: needed for an epoch after the first")
-
-    def security(self) -> Mapping[str, Any]:
-        kafka = self.settings.kafka
-        if kafka is None:
-            return {}
-        found: dict[str, Any] = {"security_protocol": _PROTOCOLS[kafka.security]}
-        if not kafka.security.startswith("sasl") and (kafka.sasl_mechanism or kafka.username):
-            raise ConfigError(
-                'kafka.sasl_mechanism, kafka.username: only for security = "sasl_plaintext" or "sasl_tls"'
-            )
-        if kafka.security.startswith("sasl"):
-            secret = password(self.folder, kafka.password_file, kafka.password_env)
-            if kafka.sasl_mechanism is None or kafka.username is None or secret is None:
-                raise ConfigError(
-                    "kafka.sasl_mechanism, kafka.username, and kafka.password_file or kafka.password_env: needed "
-                    f'for security = "{kafka.security}"'
-                )
-            found |= {
-                "sasl_mechanism": kafka.sasl_mechanism,
-                "sasl_plain_username": kafka.username,
-                "sasl_plain_password": secret,
-            }
-        files = {
-            "ssl_cafile": kafka.ca_file,
-            "ssl_certfile": kafka.certificate_file,
-            "ssl_keyfile": kafka.key_file,
-        }
-        if not kafka.security.endswith("tls"):
-            if any(files.values()):
-                raise ConfigError('kafka.ca_file and others: only for security = "tls" or "sasl_tls"')
-            return found
-        for name, file in files.items():
-            if file is not None:
-                if not (self.folder / file).is_file():
-                    raise ConfigError(f"kafka.{_SETTING[name]}: {self.folder / file} is not a file")
-                found[name] = str(self.folder / file)
-        return found | {"ssl_check_hostname": kafka.check_hostname}
-
-
-_PROTOCOLS = {"plaintext": "PLAINTEXT", "tls": "SSL", "sasl_plaintext": "SASL_PLAINTEXT", "sasl_tls": "SASL_SSL"}
-_SETTING = {"ssl_cafile": "ca_file", "ssl_certfile": "certificate_file", "ssl_keyfile": "key_file"}
+    if pipeline.epoch > 1 and settings.window.start is None:
+        yield "window.start: needed for an epoch after the first"

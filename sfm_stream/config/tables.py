@@ -1,106 +1,31 @@
-"""The configuration file as typed settings: one TOML file, every table and key known, every value checked.
+"""The configuration file as typed settings: every table and setting is known, every value is checked.
 
-Only shapes and ranges of single settings are checked here; config/config.py checks what they mean together.
+Only single settings are checked here, their types and ranges; rules.py checks what they mean together.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-)
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from sfm_stream.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-
-_UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
-_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
-_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+from sfm_stream.config.values import Address, Duration, FieldPaths, Instant, KeyEntry, Number
+from sfm_stream.units import DAY_MS, HOUR_MS
 
 
-def duration_ms(value: Any) -> int:
-    """Milliseconds of a duration such as "500ms", "90s", "30m", "2h" or "1d"."""
-    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        raise ValueError('expected a duration in quotes, such as "30m" (units ms, s, m, h, d)')
-    return int(match[1]) * _UNITS_MS[match[2]]
-
-
-def instant_ms(value: Any) -> int:
-    """Milliseconds since 1970 of a TOML date-time with an offset."""
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise ValueError("expected a date and time with an offset, without quotes, such as 2026-01-31T00:00:00Z")
-    return round(value.timestamp() * 1000)
-
-
-def paths(value: Any) -> tuple[str, ...]:
-    """Field paths from one text or a list of them."""
-    listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, list) or not all(isinstance(path, str) and path for path in listed):
-        raise ValueError("expected a field name, or a list of field names (an empty list: one count for the stream)")
-    return tuple(listed)
-
-
-def number(value: Any) -> Decimal:
-    """An exact decimal from a TOML number; text and booleans are not numbers."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise ValueError(f"expected a number, got {type(value).__name__}")
-    return value if isinstance(value, Decimal) else Decimal(repr(value))
-
-
-def address(value: Any) -> str:
-    """Where to listen, "host:port" or "[IPv6]:port"; an empty text for nowhere."""
-    match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
-    if value != "" and (match is None or int(match[1]) > 65535):
-        raise ValueError('expected an address such as "127.0.0.1:9464", or "" for none')
-    return str(value)
-
-
-Address = Annotated[str, BeforeValidator(address)]
-Duration = Annotated[int, BeforeValidator(duration_ms)]
-Instant = Annotated[int, BeforeValidator(instant_ms)]
-Paths = Annotated[tuple[str, ...], BeforeValidator(paths)]
-Number = Annotated[Decimal, BeforeValidator(number)]
-KeyEntry = StrictStr | StrictInt | list[StrictStr | StrictInt]
-
-
-def kind_of(field: FieldInfo) -> object:
-    """What reads an integer setting: duration_ms, instant_ms, or None where it is a plain number."""
-
-    def readers(annotation: object) -> Iterator[object]:
-        for each in getattr(annotation, "__metadata__", ()):
-            yield getattr(each, "func", None)
-        for inner in get_args(annotation):
-            yield from readers(inner)
-
-    found = [*(getattr(each, "func", None) for each in field.metadata), *readers(field.annotation)]
-    return next((reader for reader in found if reader in (duration_ms, instant_ms)), None)
-
-
-class Table(BaseModel):
+class SettingsTable(BaseModel):
     """A TOML table: frozen, no unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PipelineTable(Table):
+class PipelineTable(SettingsTable):
     id: Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
     epoch: Annotated[StrictInt, Field(ge=1, lt=1 << 31)] = 1
 
 
-class InputTable(Table):
+class InputTable(SettingsTable):
     path: Annotated[StrictStr, Field(min_length=1)]
     """A file of JSON lines, plain or gzip, or "-" for standard input."""
     complete: StrictBool = False
@@ -109,8 +34,8 @@ class InputTable(Table):
     """"any", where it is complete the default: counted whole, released at its end. "time": windows close meanwhile."""
 
 
-class EventTable(Table):
-    key: Paths
+class EventTable(SettingsTable):
+    key: FieldPaths
     item: Annotated[StrictStr, Field(min_length=1)]
     time: Annotated[StrictStr, Field(min_length=1)] | None = None
     """Left out: the time stamp of the record on its topic."""
@@ -124,7 +49,7 @@ class EventTable(Table):
     max_record_bytes: Annotated[StrictInt, Field(ge=64, le=16 << 20)] = 1 << 20
 
 
-class WindowTable(Table):
+class WindowTable(SettingsTable):
     size: Duration
     grace: Duration | None = None
     """Needed where an input is read in order of time; without a meaning where it is counted whole."""
@@ -142,21 +67,21 @@ class WindowTable(Table):
         return self.grace or 0
 
 
-class SketchTable(Table):
+class SketchTable(SettingsTable):
     buckets: StrictInt = 4096
     levels: StrictInt = 24
     hash: Literal["xxh64", "blake2b"] = "xxh64"
     hash_key_file: Path | None = None
 
 
-class DeclaredFrom(Table):
+class DeclaredFrom(SettingsTable):
     """Keys that take effect in a later window."""
 
     since: Instant
     keys: list[KeyEntry]
 
 
-class PrivacyTable(Table):
+class PrivacyTable(SettingsTable):
     epsilon: Number
     keys: Literal["declared", "selected", "presence_is_public"]
     max_epsilon_per_item_day: Number
@@ -166,17 +91,17 @@ class PrivacyTable(Table):
     delta_selection: Number | None = None
 
 
-class RollupTable(Table):
+class RollupTable(SettingsTable):
     zone: StrictStr = "UTC"
     deadline: Duration = HOUR_MS
     """How long after its end an hour or a day that is not final is published as it stands."""
 
 
-class OutputTable(Table):
+class OutputTable(SettingsTable):
     path: Annotated[StrictStr, Field(min_length=1)]
 
 
-class KafkaTable(Table):
+class KafkaTable(SettingsTable):
     """In place of [input] and [output]: topics of a cluster."""
 
     bootstrap: Annotated[list[Annotated[StrictStr, Field(min_length=1)]], Field(min_length=1)]
@@ -208,7 +133,7 @@ class KafkaTable(Table):
     check_hostname: StrictBool = True
 
 
-class LimitsTable(Table):
+class LimitsTable(SettingsTable):
     max_gap_windows: Annotated[StrictInt, Field(ge=1)] = 10_000
     max_consecutive_invalid: Annotated[StrictInt, Field(ge=1)] = 10_000
     max_open_keys: Annotated[StrictInt, Field(ge=1)] = 5_000_000
@@ -216,7 +141,7 @@ class LimitsTable(Table):
     max_transaction_bytes: Annotated[StrictInt, Field(ge=1 << 12)] = 8 << 20
 
 
-class MetricsTable(Table):
+class MetricsTable(SettingsTable):
     """Addresses to listen at, "" for none."""
 
     operator: Address = "127.0.0.1:9464"
@@ -226,12 +151,12 @@ class MetricsTable(Table):
     max_public_keys: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1000
 
 
-class LogsTable(Table):
+class LogsTable(SettingsTable):
     format: Literal["text", "json"] = "text"
     level: Literal["info", "warning", "error"] = "info"
 
 
-class Settings(Table):
+class Settings(SettingsTable):
     """The whole file."""
 
     pipeline: PipelineTable

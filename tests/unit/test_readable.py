@@ -70,7 +70,7 @@ def test_times_are_written_as_a_question_takes_them():
     [(900_000, "15m"), (3_600_000, "1h"), (500, "500ms"), (90_000, "90s"), (86_400_000, "1d"), (0, "0ms")],
 )
 def test_a_duration_is_what_a_configuration_takes(span_ms, text):
-    from sfm_stream.config.tables import duration_ms
+    from sfm_stream.config.values import duration_ms
 
     assert duration(span_ms) == text
     assert duration_ms(text) == span_ms

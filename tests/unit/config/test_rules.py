@@ -1,0 +1,138 @@
+"""Rules across settings: each is broken once, and says so; what follows from settings that keep them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sfm_stream.config.config import parse_config
+from sfm_stream.errors import ConfigError
+from sfm_stream.sketch.hashing import XXH64
+
+BASE = {
+    "pipeline.id": '"views"',
+    "event.key": '"page"',
+    "event.item": '"user"',
+    "event.time": '"at"',
+    "window.size": '"15m"',
+    "window.grace": '"1m"',
+    "privacy.epsilon": "1",
+    "privacy.keys": '"presence_is_public"',
+    "privacy.max_epsilon_per_item_day": "1000",
+    "input.path": '"in.jsonl"',
+    "output.path": '"out.sqlite"',
+}
+CLUSTER = {
+    "input.path": None,
+    "output.path": None,
+    "kafka.bootstrap": '["localhost:9092"]',
+    "kafka.topic": '"visits"',
+    "kafka.timestamps": '"log_append_time"',
+}
+WHOLE = {"input.complete": "true"}
+DECLARED = {"privacy.keys": '"declared"'}
+LATE_KEYS = {"privacy.declared_from": '[{since = 2026-01-31T00:00:01Z, keys = ["z"]}]'}
+
+
+def toml(settings: dict[str, str | None]) -> str:
+    """The base with these settings changed; None: left out."""
+    tables: dict[str, list[str]] = {}
+    for name, value in {**BASE, **settings}.items():
+        table, _, setting = name.partition(".")
+        if value is not None:
+            tables.setdefault(table, []).append(f"{setting} = {value}")
+    return "\n".join("\n".join([f"[{table}]", *lines]) for table, lines in tables.items())
+
+
+BROKEN: list[tuple[dict[str, str | None], str]] = [
+    ({"window.size": '"7m"'}, "window.size: 7m does not divide one hour"),
+    ({"window.size": '"0s"'}, "window.size: 0ms does not divide one hour"),
+    ({"window.start": "2026-01-31T00:00:01Z"}, "window.start: not a border of windows of 15m"),
+    ({"window.start": "1969-12-31T00:00:00Z"}, "window.start: before 1970"),
+    ({"input.order": '"any"'}, 'input.order: "any" needs input.complete = true'),
+    ({**WHOLE, "window.end": "2026-01-31T00:00:01Z"}, "window.end: not a border of windows of 15m"),
+    (
+        {**WHOLE, "window.start": "2026-01-31T00:00:00Z", "window.end": "2026-01-31T00:00:00Z"},
+        "window.end: not after window.start",
+    ),
+    ({"window.grace": None}, "window.grace: needed, as windows close in order of time"),
+    ({"window.end": "2026-01-31T00:00:00Z"}, "window.end: only for an input that is counted whole"),
+    ({"event.time": None}, "event.time: needed, as lines of a file have no time stamp of their own"),
+    ({**CLUSTER, "output.path": '"out"'}, "kafka: stands in place of [input] and [output]; leave those out"),
+    ({"output.path": None}, "input, output: both are needed, or [kafka] in their place"),
+    ({"output.path": '"in.jsonl"'}, "output.path: the same file as input.path"),
+    ({**CLUSTER, "kafka.topic": '"views.ledger"'}, "kafka.topic: a topic that the pipeline itself writes"),
+    ({**CLUSTER, "kafka.topic": '"views_dead-letters"'}, "there can be no views.dead-letters, which the pipeline"),
+    ({**CLUSTER, "pipeline.epoch": "2"}, "window.start: needed for an epoch after the first"),
+    ({"sketch.hash_key_file": '"key"'}, 'sketch.hash_key_file: only for sketch.hash = "blake2b"'),
+    ({"sketch.hash": '"blake2b"'}, 'sketch.hash_key_file: needed for sketch.hash = "blake2b"'),
+    (
+        {"sketch.hash": '"blake2b"', "sketch.hash_key_file": '"none"'},
+        "sketch.hash_key_file: No such file or directory",
+    ),
+    ({"privacy.epsilon_selection": "1"}, "privacy.epsilon_selection and delta_selection: only for"),
+    ({"privacy.declared": '["a"]'}, 'privacy.declared: only for privacy.keys = "declared"'),
+    ({"privacy.keys": '"selected"'}, "privacy.epsilon_selection and privacy.delta_selection: both are needed"),
+    (DECLARED, "privacy.declared: the list of keys is needed"),
+    ({**DECLARED, "privacy.declared": '["a", "a"]'}, "privacy.declared: a key is listed twice"),
+    ({**DECLARED, "privacy.declared": '[["a", "b"]]'}, "privacy.declared: a key of 2 fields where event.key has 1"),
+    ({**DECLARED, "privacy.declared": "[9223372036854775808]"}, "privacy.declared: an integer key outside int64"),
+    (
+        {**DECLARED, "privacy.declared": '["long"]', "event.max_key_bytes": "3"},
+        "privacy.declared: a key longer than event.max_key_bytes",
+    ),
+    ({**DECLARED, **LATE_KEYS}, "privacy.declared_from.since: 2026-01-31T00:00:01Z is not a border of windows of 15m"),
+    ({"privacy.max_epsilon_per_item_day": "5"}, "privacy.max_epsilon_per_item_day"),
+    ({"rollup.zone": '"Nowhere"'}, "rollup.zone"),
+]
+
+
+@pytest.mark.parametrize(("settings", "problem"), BROKEN, ids=[problem[:60] for _, problem in BROKEN])
+def test_each_rule_says_what_is_wrong_and_nothing_else(settings: dict[str, str | None], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(toml(settings), Path("/nowhere"))
+    assert len(caught.value.problems) == 1
+    assert problem in caught.value.problems[0]
+
+
+def test_all_problems_are_told_together_in_the_order_of_the_rules() -> None:
+    settings = {
+        **DECLARED,
+        **LATE_KEYS,
+        "privacy.declared": '["a", "a", 9223372036854775808]',
+        "sketch.buckets": "1000",
+        "window.grace": None,
+        "window.start": "2026-01-31T00:00:01Z",
+        "output.path": '"in.jsonl"',
+        "event.time": None,
+    }
+    with pytest.raises(ConfigError) as caught:
+        parse_config(toml(settings), Path("/nowhere"))
+    said = [problem.partition(":")[0] for problem in caught.value.problems]
+    assert said == [
+        *("sketch.buckets", "privacy.declared", "privacy.declared"),
+        *("window.start", "window.grace", "event.time", "output.path"),
+    ]
+
+
+def test_a_wrong_window_is_said_once_and_not_by_each_rule_that_needs_it() -> None:
+    settings = {**DECLARED, **LATE_KEYS, "window.size": '"7m"', "window.start": "2026-01-31T00:00:01Z"}
+    with pytest.raises(ConfigError) as caught:
+        parse_config(toml(settings), Path("/nowhere"))
+    assert caught.value.problems == ("window.size: 7m does not divide one hour",)
+
+
+def test_what_follows_from_settings_is_offered_by_the_names_of_the_file() -> None:
+    config = parse_config(toml(WHOLE), Path("/data"))
+    assert (config.pipeline.id, config.pipeline.epoch, config.window.size) == ("views", 1, 900_000)
+    assert (config.event.key, config.rollup.zone, config.logs.level) == (("page",), "UTC", "info")
+    assert (config.metrics.public, config.limits.max_gap_windows) == ("", 10_000)
+    assert (config.whole, config.on_cluster, config.item_hash) == (True, False, XXH64)
+    assert (config.input_path, config.output_path) == ("/data/in.jsonl", Path("/data/out.sqlite"))
+    with pytest.raises(ConfigError, match="needs the settings of a cluster"):
+        assert config.kafka
+    cluster = parse_config(toml(CLUSTER), Path("/data"))
+    assert (cluster.on_cluster, cluster.kafka.topic, cluster.own_fingerprint) == (True, "visits", None)
+    with pytest.raises(ConfigError, match="this configuration is for a cluster"):
+        assert cluster.files
