@@ -29,7 +29,7 @@ def test_what_is_no_duration(value: Any) -> None:
 def test_instants() -> None:
     assert instant_ms(datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)) == 1500
     assert instant_ms(datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))) == 0
-    for value in (datetime(1970, 1, 1), "1970-01-01T00:00:00Z", 0):  # noqa: DTZ001  # a time without offset is the case
+    for value in (datetime(1970, 1, 1), "1970-01-01T00:00:00Z", 0):  # noqa: DTZ001 -- a time without offset is the case
         with pytest.raises(ValueError, match="with an offset, without quotes"):
             instant_ms(value)
 
