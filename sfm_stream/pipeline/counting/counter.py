@@ -22,7 +22,7 @@ from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.limits import CountingLimits
 from sfm_stream.pipeline.counting.plan import CountingPlan
 from sfm_stream.pipeline.counting.position import declared_digest, drawn_through_ms, encode_state
-from sfm_stream.pipeline.counting.releases import Publisher
+from sfm_stream.pipeline.counting.releases import ReleaseDraw
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.types import (
@@ -50,7 +50,7 @@ class WindowCounter:
         self.keys = keys
         self.state = state
         self.store = WindowStore(plan.shape, plan.windows.size_ms)
-        self._publisher = Publisher(plan, partition, keys, coins)
+        self._draw = ReleaseDraw(plan, partition, keys, coins)
         self._clock_ms = state.clock_ms
         self._position = state.offset
         self._mark = state.mark
@@ -167,7 +167,7 @@ class WindowCounter:
         border, cursor = self.state.closed_through_ms, self.state.cursor
         while border < self._due_ms and room > 0:
             window = Window(border, border + self.plan.windows.size_ms)
-            for key, record in self._publisher.decisions(window, self.store.get(border), cursor):
+            for key, record in self._draw.decisions(window, self.store.get(border), cursor):
                 cursor = key
                 if record is not None:
                     records.append(record)
@@ -175,7 +175,7 @@ class WindowCounter:
                 if room <= 0:
                     break
             else:
-                records.append(self._publisher.marker(window))
+                records.append(self._draw.marker(window))
                 room -= len(records[-1].value)
                 border, cursor = window.end_ms, None
         return self._prepared(tuple(records), self._state_at(border, cursor))
@@ -221,7 +221,7 @@ class WindowCounter:
         self, columns: EventColumns, starts: NDArray[np.int64], reasons: NDArray[np.uint8]
     ) -> NDArray[np.uint8]:
         """The reasons, with rows marked whose declared key takes effect in a later window."""
-        effective = self._publisher.effective_ms
+        effective = self._draw.effective_ms
         if effective is None:
             return reasons
         rows = np.flatnonzero(reasons == Reason.OK)

@@ -27,7 +27,7 @@ MARKER_KEY = b""
 """Record key of close markers: no counting key has these bytes."""
 
 
-class Publisher:
+class ReleaseDraw:
     """Decides and draws for one partition. Knows nothing of positions or transactions."""
 
     def __init__(self, plan: CountingPlan, partition: int, keys: KeyTable, coins: Coins) -> None:

@@ -15,7 +15,7 @@ from sfm_stream.errors import StateError
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.counter import WindowCounter, dropped
 from sfm_stream.pipeline.counting.plan import CountingPlan
-from sfm_stream.pipeline.counting.releases import Publisher
+from sfm_stream.pipeline.counting.releases import ReleaseDraw
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.types import NO_TIME, Dropped, EventColumns, PartitionState, Reason, Step
 from sfm_stream.windows.whole import Whole
@@ -82,7 +82,7 @@ class WholeCounter(WindowCounter):
         if not self.windows.start_known:
             self.plan = replace(self.plan, windows=replace(self.windows, start_ms=start_ms, start_known=True))
             self.state = replace(self.state, start_ms=start_ms, closed_through_ms=start_ms)
-            self._publisher = Publisher(self.plan, self.partition, self.keys, self._coins)
+            self._draw = ReleaseDraw(self.plan, self.partition, self.keys, self._coins)
         self._due_ms = max(self.state.closed_through_ms, end_ms)
 
     def checkpoint(self) -> Step | None:

@@ -193,7 +193,7 @@ def flip_law(x, cells, word, k):
 def release_laws(cells, epsilon_selection, delta, selection_word, flip_word, k, table=None, choose=select):
     """The law of what is released of each set of `cells` cells: None, or the flipped bitmap.
 
-    Selection draws before the flips and from coins of their own, as in Publisher, so the laws multiply.
+    Selection draws before the flips and from coins of their own, as in ReleaseDraw, so the laws multiply.
     """
     table = selection_table(epsilon_selection, delta, selection_word) if table is None else table
 

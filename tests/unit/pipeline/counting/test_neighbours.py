@@ -43,7 +43,7 @@ from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.formats.registry import format_of
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import Limits
-from sfm_stream.pipeline.counting.releases import MARKER_KEY, Publisher
+from sfm_stream.pipeline.counting.releases import MARKER_KEY, ReleaseDraw
 from sfm_stream.pipeline.in_hand import StepInHand
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.transport.files.lines import LineInput
@@ -385,18 +385,18 @@ class SecondDraw(WindowCounter):
         return super().step()
 
 
-class ChangedPublisher(WindowCounter):
-    publisher = Publisher
+class ChangedDraw(WindowCounter):
+    draw = ReleaseDraw
 
     def __init__(self, plan, partition, state, keys, coins):
         super().__init__(plan, partition, state, keys, coins)
-        self._publisher = self.publisher(plan, partition, keys, coins)
+        self._draw = self.draw(plan, partition, keys, coins)
 
 
-class FirstArrivalOrder(ChangedPublisher):
+class FirstArrivalOrder(ChangedDraw):
     """Keys in the order of their ids: of their first usable record."""
 
-    class publisher(Publisher):
+    class draw(ReleaseDraw):
         def _candidates(self, window, content):
             if isinstance(self._plan.keys, DeclaredKeys):
                 return super()._candidates(window, content)
@@ -407,19 +407,19 @@ class FirstArrivalOrder(ChangedPublisher):
             return super().decisions(window, content, None)
 
 
-class PresentOnly(ChangedPublisher):
+class PresentOnly(ChangedDraw):
     """Saves the empty releases of declared keys."""
 
-    class publisher(Publisher):
+    class draw(ReleaseDraw):
         def _candidates(self, window, content):
             present = set(content.key_ids().tolist()) if content is not None else set()
             return [(key, key_id) for key, key_id in super()._candidates(window, content) if key_id in present]
 
 
-class CoinsForLitKeysOnly(ChangedPublisher):
+class CoinsForLitKeysOnly(ChangedDraw):
     """Saves the coins of declared keys without an event."""
 
-    class publisher(Publisher):
+    class draw(ReleaseDraw):
         def _release(self, window, key, raw):
             coins, self._coins = self._coins, self._coins if raw.popcount() else Same(255)
             try:

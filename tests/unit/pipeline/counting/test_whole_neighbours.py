@@ -204,8 +204,8 @@ class ArrivalOrder(WholeCounter):
 
     def finish(self):
         super().finish()
-        listed = self._publisher._candidates
-        self._publisher._candidates = lambda window, content: sorted(
+        listed = self._draw._candidates
+        self._draw._candidates = lambda window, content: sorted(
             listed(window, content), key=lambda pair: (pair[1], pair[0])
         )
 
