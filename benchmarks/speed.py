@@ -26,13 +26,14 @@ import numpy as np
 from sfm_stream import PcsaSketch, SketchShape, Tally, estimate, flip
 from sfm_stream.config.config import Config, parse_config
 from sfm_stream.events.key_table import KeyTable
+from sfm_stream.pipeline.counting.position import first_state
 from sfm_stream.pipeline.counting.whole import counter_of
 from sfm_stream.privacy.coins import SystemCoins
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip_bits
 from sfm_stream.sketch.bernoulli import WORD64, Word
 from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.types import NO_TIME, InputEnd, PartitionState, RecordBatch
+from sfm_stream.types import InputEnd, RecordBatch
 from sfm_stream.windows.store import WindowStore
 from sfm_stream.workers.extractor import extractor_of
 
@@ -113,9 +114,7 @@ def pipeline(runs: int, folder: Path) -> None:
         plan = order.plan(1, START_MS)
         keys = KeyTable()
         extractor = extractor_of(config, keys, START_MS + 10**9)
-        state = PartitionState(
-            plan.fingerprint, 1, "events.jsonl", plan.windows.size_ms, START_MS, 0, START_MS, NO_TIME, 0
-        )
+        state = first_state(plan, "events.jsonl", 0, 0)
         counter = counter_of(plan, 0, state, keys)
         for batch in batches:
             counter.add(extractor.columns([batch]))

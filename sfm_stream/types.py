@@ -136,28 +136,58 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class SpanProgress:
+    """How far the windows of one released span are decided.
+
+    Every window that ends at or before closed_through_ms is decided for ever and has its close marker. In the window
+    that starts there, keys (canonical bytes) up to `cursor` are decided too.
+    """
+
+    size_ms: int
+    closed_through_ms: int
+    cursor: bytes | None = None
+
+    @property
+    def drawn_through_ms(self) -> int:
+        """End of the last window in which anything is decided: with a cursor, one that is not closed yet."""
+        return self.closed_through_ms if self.cursor is None else self.closed_through_ms + self.size_ms
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionState:
     """What is committed with every step: all that a successor needs to go on. OPERATOR DOMAIN.
 
-    Every window that ends at or before closed_through_ms is decided for ever and has its close marker. In the window
-    that starts there, keys (canonical bytes) up to `cursor` are decided too. Replay starts at `offset`; `clock_ms` is
-    the largest arrival time before it, `declared` a digest of the partition's declared keys that took effect in windows
-    decided so far, in whole or in part; "" before the first of them, and in other modes. `mark` is what the input calls
-    itself up to where it was read, "" where it needs no such name.
+    Replay starts at `offset`; `clock_ms` is the largest arrival time before it, `declared` a digest of the partition's
+    declared keys that took effect in windows decided so far, in whole or in part; "" before the first of them, and in
+    other modes. `mark` is what the input calls itself up to where it was read, "" where it needs no such name.
     """
 
     fingerprint: str
     partitions: int
     source: str
-    window_ms: int
     start_ms: int
     latest_ms: int
-    closed_through_ms: int
+    spans: tuple[SpanProgress, ...]
     clock_ms: int
     offset: int
     declared: str = ""
-    cursor: bytes | None = None
     mark: str = ""
+
+    @property
+    def span(self) -> SpanProgress:
+        """The one span that is released. Raises ValueError where there are several."""
+        (span,) = self.spans
+        return span
+
+    @property
+    def closed_through_ms(self) -> int:
+        """Every window that ends at or before this is decided for ever."""
+        return min(span.closed_through_ms for span in self.spans)
+
+    @property
+    def drawn_through_ms(self) -> int:
+        """Nothing is decided in any window that starts at or after this."""
+        return max(span.drawn_through_ms for span in self.spans)
 
 
 @dataclass(frozen=True, slots=True)

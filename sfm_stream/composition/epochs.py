@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.counting.position import drawn_through_ms
 from sfm_stream.readable import duration, instant
 from sfm_stream.types import PartitionState
 from sfm_stream.units import FOREVER_MS
@@ -20,11 +19,11 @@ def epoch_end_ms(config: Config, others: dict[int, PartitionState]) -> int:
     for number, state in sorted(others.items()):
         if number > epoch:
             return state.start_ms
-        drawn = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
-        if start is None or start < drawn or start % state.window_ms:
+        drawn, window_ms = state.drawn_through_ms, state.span.size_ms
+        if start is None or start < drawn or start % window_ms:
             raise StateError(
                 f"epoch {epoch} of pipeline {config.pipeline.id} follows epoch {number}: set window.start to "
-                f"a border of its windows ({duration(state.window_ms)}) not before {instant(drawn)}, up to which it "
+                f"a border of its windows ({duration(window_ms)}) not before {instant(drawn)}, up to which it "
                 "has released"
             )
     return FOREVER_MS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.counting.position import decode_state, drawn_through_ms
+from sfm_stream.pipeline.counting.position import decode_state
 from sfm_stream.readable import instant
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import PartitionState
@@ -40,10 +40,7 @@ def require_nothing_lost(config: Config, log: SqliteLog, states: dict[int, Parti
     by a version without notes.
     """
     epoch, start = config.pipeline.epoch, config.window.start
-    drawn = {
-        number: drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
-        for number, state in states.items()
-    }
+    drawn = {number: state.drawn_through_ms for number, state in states.items()}
     lost: dict[int, int] = {}
     for worker, end_ms in log.released.borders.items():
         number = _epoch_of(config, worker)

@@ -19,6 +19,7 @@ from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.key_rules import KeyRule, SelectedKeys
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import XXH64, ItemHash, keyed_blake2b
 from sfm_stream.sketch.shape import SketchShape
@@ -72,7 +73,7 @@ def derived(settings: Settings, folder: Path) -> Derived:
     zone = attempt("", lambda: calendar(settings.rollup.zone, size_ms or 1, settings.event.earliest))
     if problems or shape is None or threshold is None or item_hash is None or keys is None or zone is None:
         raise ConfigError(*problems)
-    budget = _budget(settings, keys, zone)
+    budget = _budget(settings, shape, threshold, keys, zone)
     require_within(budget, settings.privacy.max_epsilon_per_item_day)
     return Derived(shape, item_hash, keys, threshold, zone, budget, security or {})
 
@@ -113,13 +114,13 @@ def _item_hash(sketch: SketchTable, folder: Path) -> ItemHash:
         raise ConfigError(f"sketch.hash_key_file: {error.strerror or error}") from None
 
 
-def _budget(settings: Settings, keys: KeyRule, zone: Calendar) -> Budget:
+def _budget(settings: Settings, shape: SketchShape, threshold: int, keys: KeyRule, zone: Calendar) -> Budget:
     selected = keys if isinstance(keys, SelectedKeys) else None
     return Budget(
-        settings.privacy.epsilon,
+        (ReleasedSpan(settings.window.size, settings.privacy.epsilon, threshold, shape),),
         selected.epsilon if selected else Decimal(0),
         selected.delta if selected else Decimal(0),
-        zone.longest_day_ms // settings.window.size,
+        zone.longest_day_ms,
     )
 
 

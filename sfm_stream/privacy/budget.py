@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
+from operator import add
 
 from sfm_stream.errors import BudgetError
 from sfm_stream.privacy.epsilon import decimals, places_for, plain
+from sfm_stream.privacy.released_span import ReleasedSpan, only
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The price of one release and how many of them one item can be in.
 
-    epsilon: the price of the bits. epsilon_selection, delta_selection: the price of selecting keys, 0 in other modes.
-    windows_per_day: windows in the longest day in use. An item active in w windows of a day under m keys loses
+    spans: what is released. epsilon_selection, delta_selection: the price of selecting keys, 0 in other modes.
+    longest_day_ms: the longest day in use. An item active in w windows of a day under m keys loses
     m * w * (epsilon + epsilon_selection) with delta m * w * delta_selection (basic composition).
     """
 
-    epsilon: Decimal
+    spans: tuple[ReleasedSpan, ...]
     epsilon_selection: Decimal
     delta_selection: Decimal
-    windows_per_day: int
+    longest_day_ms: int
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Of the bits of one release."""
+        return only(self.spans).epsilon
+
+    @property
+    def windows_per_day(self) -> int:
+        """Windows in the longest day in use."""
+        return self._releases_per_day(only(self.spans))
 
     @property
     def epsilon_per_window(self) -> Decimal:
@@ -33,18 +46,25 @@ class Budget:
     def epsilon_per_day(self) -> Decimal:
         """The loss of an item that is active in every window of the longest day, under one key."""
         with decimals(self._places):
-            return self.windows_per_day * self.epsilon_per_window
+            return reduce(
+                add, (self._releases_per_day(span) * (span.epsilon + self.epsilon_selection) for span in self.spans)
+            )
 
     @property
     def delta_per_day(self) -> Decimal:
         """The delta that goes with epsilon_per_day."""
         with decimals(self._places):
-            return self.windows_per_day * self.delta_selection
+            return reduce(add, (self._releases_per_day(span) * self.delta_selection for span in self.spans))
+
+    def _releases_per_day(self, span: ReleasedSpan) -> int:
+        """Windows of this span in the longest day in use."""
+        return self.longest_day_ms // span.size_ms
 
     @property
     def _places(self) -> int:
         """Digits of precision in which every sum and product here is exact."""
-        return max(places_for(number) for number in (self.epsilon, self.epsilon_selection, self.delta_selection))
+        numbers = (*(span.epsilon for span in self.spans), self.epsilon_selection, self.delta_selection)
+        return max(places_for(number) for number in numbers)
 
 
 def require_within(budget: Budget, max_epsilon_per_item_day: Decimal) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -20,10 +20,11 @@ from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.selection import selection_table
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import NO_TIME, Commit, EventColumns, KeyValue, PartitionState, Record, Step
+from sfm_stream.types import NO_TIME, Commit, EventColumns, KeyValue, PartitionState, Record, SpanProgress, Step
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.codec import CloseMarker, Release, decode
@@ -60,11 +61,9 @@ def plan_of(
         pipeline="test",
         epoch=1,
         partitions=1,
-        shape=shape,
+        spans=(ReleasedSpan(size, Decimal(str(epsilon)), flip_threshold_of(epsilon), shape),),
         item_hash=XXH64,
         windows=Tumbling(size, grace, skew, start, end, margin if unit == "removed" else None),
-        epsilon=Decimal(str(epsilon)),
-        k=flip_threshold_of(epsilon),
         unit=unit,
         keys=keys,
         fingerprint=FINGERPRINT,
@@ -78,13 +77,17 @@ def first_state(plan: CountingPlan) -> PartitionState:
         fingerprint=plan.fingerprint,
         partitions=plan.partitions,
         source=SOURCE,
-        window_ms=plan.windows.size_ms,
         start_ms=plan.windows.start_ms,
         latest_ms=1 << 50,
-        closed_through_ms=plan.windows.start_ms,
+        spans=(SpanProgress(plan.span.size_ms, plan.windows.start_ms),),
         clock_ms=NO_TIME,
         offset=0,
     )
+
+
+def moved(state: PartitionState, **progress: object) -> PartitionState:
+    """The state with its one span closed through another border, or with another cursor."""
+    return replace(state, spans=(replace(state.span, **progress),))
 
 
 def table_of(plan: CountingPlan) -> KeyTable:

@@ -4,8 +4,9 @@
     counter.step()               the next transaction that is due, or None; the same one until committed() is called
     counter.committed(step)      it is in the log: forget the raw state behind it
 
-Each window gets its releases and then one close marker, whether or not anything was counted in it, so what is
-published up to any border follows from the windows alone (docs/decisions/0008-one-marker-for-each-window.md).
+When a window is due is decided in schedule.py. Each window gets its releases and then one close marker, whether or not
+anything was counted in it, so what is published up to any border follows from the windows alone
+(docs/decisions/0008-one-marker-for-each-window.md).
 
 A restart drops this object and replays from the committed offset: records decide by themselves whether they count,
 so the second reading gives what the first one gave.
@@ -21,21 +22,13 @@ from numpy.typing import NDArray
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.limits import CountingLimits
 from sfm_stream.pipeline.counting.plan import CountingPlan
-from sfm_stream.pipeline.counting.position import declared_digest, drawn_through_ms, encode_state
+from sfm_stream.pipeline.counting.position import declared_digest, encode_state
 from sfm_stream.pipeline.counting.releases import ReleaseDraw
+from sfm_stream.pipeline.counting.replay import ReplayPoint, ReplayPoints
+from sfm_stream.pipeline.counting.schedule import Schedule
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.types import (
-    NO_TIME,
-    Commit,
-    Dropped,
-    EventColumns,
-    PartitionState,
-    Reason,
-    Record,
-    Step,
-    Window,
-)
+from sfm_stream.types import Commit, Dropped, EventColumns, PartitionState, Reason, Record, Step
 from sfm_stream.windows.store import WindowStore
 
 
@@ -49,33 +42,25 @@ class WindowCounter:
         self.partition = partition
         self.keys = keys
         self.state = state
-        self.store = WindowStore(plan.shape, plan.windows.size_ms)
-        self._draw = ReleaseDraw(plan, partition, keys, coins)
-        self._clock_ms = state.clock_ms
-        self._position = state.offset
-        self._mark = state.mark
-        # Windows that end at or before this are due, and take no record any more. Where the committed clock has passed
-        # one that no commit has closed, nothing was counted in it: replay starts no later than the first record that
-        # was, and finds every record from there on late for this window, as the first reading did.
-        self._due_ms = max(state.closed_through_ms, plan.windows.closed_by(state.clock_ms))
-        # Everything that had arrived at this time has been added, as far as time without records has told.
-        self._idle_ms = NO_TIME
-        self._in_hand: StepInHand[PartitionState] = StepInHand()
+        self.store = WindowStore(plan.span.shape, plan.span.size_ms)
         self.limits = CountingLimits(plan, partition)
         self.failed = 0
-        # Window start -> (offset, clock) to replay it from: its first record, and the clock just before that record.
-        self._origins: dict[int, tuple[int, int]] = {}
+        self._draw = ReleaseDraw(plan, partition, keys, coins)
+        self._schedule = Schedule.begin(plan.windows, state.closed_through_ms, state.clock_ms)
+        self._replay = ReplayPoints()
+        self._position, self._mark = state.offset, state.mark
+        self._in_hand: StepInHand[PartitionState] = StepInHand()
 
     def add(self, columns: EventColumns) -> Dropped:
         """Count one batch, in order of offset; returns what was not counted.
 
         Raises StateError, before anything of the batch is counted, where a limit of the plan is passed.
         """
-        plan = self.plan
-        clocks = plan.windows.clocks(columns, self._clock_ms)
-        self.limits.require_steady(columns, clocks, self._idle_ms)
-        self.limits.require_no_gap(columns, clocks, self._clock_ms, self._due_ms)
-        reasons, starts = plan.windows.judge(columns, clocks, self._due_ms)
+        windows, before = self.plan.windows, self._schedule
+        clocks = windows.clocks(columns, before.clock_ms)
+        self.limits.require_steady(columns, clocks, before.idle_ms)
+        self.limits.require_no_gap(columns, clocks, before.clock_ms, before.due_ms)
+        reasons, starts = windows.judge(columns, clocks, before.due_ms)
         reasons = self._declared_later(columns, starts, reasons)
         self.limits.require_valid(columns)
         if not reasons.any():
@@ -83,11 +68,10 @@ class WindowCounter:
         else:
             rows = np.flatnonzero(reasons == Reason.OK)
             self.store.add(starts[rows], columns.key_ids[rows], columns.cells[rows], columns.offsets[rows])
-        self._note_origins(columns, clocks)
+        self._replay.note(self.store, columns, clocks, before.clock_ms)
         self._position = columns.next_offset
         if len(clocks):
-            self._clock_ms = int(clocks[-1])
-            self._due_ms = max(self._due_ms, plan.windows.closed_by(self._clock_ms))
+            self._schedule = before.arrived(int(clocks[-1]))
         self.limits.require_memory(self.keys, self.store)
         return dropped(columns, reasons)
 
@@ -101,19 +85,17 @@ class WindowCounter:
 
     def finish(self) -> None:
         """The input is complete: every window that a record up to the clock may belong to is due."""
-        if self._clock_ms != NO_TIME:
-            self._due_ms = max(self._due_ms, self.plan.windows.last_border(self._clock_ms))
+        self._schedule = self._schedule.complete()
 
     def idle(self, until_ms: int) -> None:
         """No record to come arrives before until_ms: what time alone closes by then is due without a record.
 
-        The clock stays where records put it. Once committed, these windows are closed for every replay, and a record
-        that comes for one of them after all is late. Raises StateError where more are due at once than a gap may have.
+        Once committed, these windows are closed for every replay, and a record that comes for one of them after all is
+        late. Raises StateError where more are due at once than a gap may have.
         """
-        through = self.plan.windows.due_through(until_ms)
-        self.limits.require_short_idling(self._due_ms, through)
-        self._due_ms = max(self._due_ms, through)
-        self._idle_ms = max(self._idle_ms, until_ms)
+        idle = self._schedule.idle(until_ms)
+        self.limits.require_short_idling(self._schedule.due_ms, idle.due_ms)
+        self._schedule = idle
 
     @property
     def open_windows(self) -> int:
@@ -123,7 +105,7 @@ class WindowCounter:
     @property
     def behind(self) -> bool:
         """Whether a window is due that no commit has closed."""
-        return self._due_ms > self.state.closed_through_ms
+        return self._schedule.behind
 
     def step(self) -> Step | None:
         """The next transaction: releases in order of window and key, close markers, and the new position.
@@ -135,6 +117,7 @@ class WindowCounter:
     def committed(self, step: Step) -> None:
         """Take the step as done and drop the raw state of the windows that it closed."""
         self.state = self._in_hand.committed(step)
+        self._schedule = self._schedule.closed(self.state.closed_through_ms)
         closed = [start for start in self.store.starts() if start < self.state.closed_through_ms]
         if closed:
             self._forget(closed)
@@ -151,11 +134,11 @@ class WindowCounter:
         """Drop the raw state of windows, and free the ids of keys that no other holds."""
         for start in closed:
             self.store.drop(start)
-            del self._origins[start]
+        self._replay.forget(closed)
         self.keys.retain(self.store.live_keys())
 
     def _moved_position(self) -> Prepared[PartitionState] | None:
-        moved = self._state_at(self.state.closed_through_ms, self.state.cursor)
+        moved = self._state_at(self.state.span.closed_through_ms, self.state.span.cursor)
         return None if moved == self.state else self._prepared((), moved)
 
     def _next_releases(self) -> Prepared[PartitionState] | None:
@@ -164,10 +147,9 @@ class WindowCounter:
             return None
         room = self.plan.limits.max_transaction_bytes
         records: list[Record] = []
-        border, cursor = self.state.closed_through_ms, self.state.cursor
-        while border < self._due_ms and room > 0:
-            window = Window(border, border + self.plan.windows.size_ms)
-            for key, record in self._draw.decisions(window, self.store.get(border), cursor):
+        border, cursor = self.state.span.closed_through_ms, self.state.span.cursor
+        for window in self._schedule.due_windows():
+            for key, record in self._draw.decisions(window, self.store.get(window.start_ms), cursor):
                 cursor = key
                 if record is not None:
                     records.append(record)
@@ -178,41 +160,28 @@ class WindowCounter:
                 records.append(self._draw.marker(window))
                 room -= len(records[-1].value)
                 border, cursor = window.end_ms, None
+            if room <= 0:
+                break
         return self._prepared(tuple(records), self._state_at(border, cursor))
 
     def _prepared(self, records: tuple[Record, ...], state: PartitionState) -> Prepared[PartitionState]:
         return Prepared(Step(publish=records, commit=(self._commit(state),)), state)
 
     def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
-        """The state in which windows up to a border are closed: replay starts at the oldest window still open.
+        """The state in which windows up to a border are closed: replay starts at the oldest window still open."""
+        here = ReplayPoint(self._position, self._schedule.clock_ms)
+        return self._state_from(self._replay.earliest(closed_through_ms, here), closed_through_ms, cursor)
 
-        The clock goes with the offset. The one of now may have passed windows that are due but not committed yet, and
-        replay must not find their records late.
-        """
-        still_open = [origin for start, origin in self._origins.items() if start >= closed_through_ms]
-        offset, clock_ms = min(still_open, default=(self._position, self._clock_ms))
-        return self._state_from(offset, clock_ms, closed_through_ms, cursor)
-
-    def _state_from(self, offset: int, clock_ms: int, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
+    def _state_from(self, replay: ReplayPoint, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
+        span = replace(self.state.span, closed_through_ms=closed_through_ms, cursor=cursor)
         return replace(
             self.state,
-            closed_through_ms=closed_through_ms,
-            cursor=cursor,
-            clock_ms=clock_ms,
-            offset=offset,
+            spans=(span,),
+            clock_ms=replay.clock_ms,
+            offset=replay.offset,
             mark=self._mark,
-            declared=declared_digest(self.plan, drawn_through_ms(closed_through_ms, self.state.window_ms, cursor)),
+            declared=declared_digest(self.plan, span.drawn_through_ms),
         )
-
-    def _note_origins(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:
-        """Remember for each window opened by this batch where its replay begins."""
-        for start in self.store.starts():
-            if start not in self._origins:
-                window = self.store.get(start)
-                assert window is not None
-                row = int(np.searchsorted(columns.offsets, window.first_offset))
-                before = int(clocks[row - 1]) if row else self._clock_ms
-                self._origins[start] = (window.first_offset, before)
 
     def _commit(self, state: PartitionState) -> Commit:
         return Commit(self.partition, state.offset, encode_state(state))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 
 from sfm_stream.privacy.key_rules import KeyRule
+from sfm_stream.privacy.released_span import ReleasedSpan, only
 from sfm_stream.sketch.hashing import ItemHash
-from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.windows.tumbling import Tumbling
 
 
@@ -24,20 +23,27 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CountingPlan:
-    """Everything that decides what a release contains. unit: "removed" or "blanked" (docs/privacy.md).
+    """Everything that decides what a release contains.
 
-    keys: in the plan of one partition of several, those of a declared list that it owns.
+    spans: what is released, the same that the budget was made of. windows: of the one span. unit: "removed" or
+    "blanked" (docs/privacy.md). keys: in the plan of one partition of several, those of a declared list that it owns.
     """
 
     pipeline: str
     epoch: int
     partitions: int
-    shape: SketchShape
+    spans: tuple[ReleasedSpan, ...]
     item_hash: ItemHash
     windows: Tumbling
-    epsilon: Decimal
-    k: int
     unit: str
     keys: KeyRule
     fingerprint: str
     limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        assert self.windows.size_ms == self.span.size_ms, "windows of another size than the released span"
+
+    @property
+    def span(self) -> ReleasedSpan:
+        """The one span that is released."""
+        return only(self.spans)

@@ -8,7 +8,7 @@ from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.plan import CountingPlan
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.readable import instant
-from sfm_stream.types import NO_TIME, Commit, PartitionState
+from sfm_stream.types import NO_TIME, Commit, PartitionState, SpanProgress
 from sfm_stream.wire.keys import encode_key
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
@@ -38,10 +38,9 @@ def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) ->
         fingerprint=plan.fingerprint,
         partitions=plan.partitions,
         source=source,
-        window_ms=plan.windows.size_ms,
         start_ms=start_ms,
         latest_ms=latest_ms,
-        closed_through_ms=start_ms,
+        spans=tuple(SpanProgress(span.size_ms, start_ms) for span in plan.spans),
         clock_ms=NO_TIME,
         offset=offset,
     )
@@ -49,20 +48,38 @@ def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) ->
 
 def encode_state(state: PartitionState) -> bytes:
     """The bytes of a state. Without a mark they are those of versions that knew no mark."""
-    values = [getattr(state, name) for name in _Stored.__struct_fields__ if name != "version"]
-    return _CODEC.encode(*(values if state.mark else values[:-1]))
+    span = state.span
+    return _CODEC.encode(
+        state.fingerprint,
+        state.partitions,
+        state.source,
+        span.size_ms,
+        state.start_ms,
+        state.latest_ms,
+        span.closed_through_ms,
+        state.clock_ms,
+        state.offset,
+        state.declared,
+        span.cursor,
+        *([state.mark] if state.mark else []),
+    )
 
 
 def decode_state(commit: Commit) -> PartitionState:
     """The state in a committed position. Raises StateError where it is not one this version wrote."""
     stored = _CODEC.decode_commit(commit, f"partition {commit.partition}")
-    values = {name: getattr(stored, name) for name in _Stored.__struct_fields__ if name != "version"}
-    return PartitionState(**values)
-
-
-def drawn_through_ms(closed_through_ms: int, window_ms: int, cursor: bytes | None) -> int:
-    """End of the last window in which anything is decided: with a cursor, one that is not closed yet."""
-    return closed_through_ms if cursor is None else closed_through_ms + window_ms
+    return PartitionState(
+        fingerprint=stored.fingerprint,
+        partitions=stored.partitions,
+        source=stored.source,
+        start_ms=stored.start_ms,
+        latest_ms=stored.latest_ms,
+        spans=(SpanProgress(stored.window_ms, stored.closed_through_ms, stored.cursor),),
+        clock_ms=stored.clock_ms,
+        offset=stored.offset,
+        declared=stored.declared,
+        mark=stored.mark,
+    )
 
 
 def declared_digest(plan: CountingPlan, drawn_ms: int) -> str:
@@ -85,7 +102,7 @@ def require_continuation(state: PartitionState, plan: CountingPlan, source: str,
 
     plan: that of the partition, with the declared keys that it owns.
     """
-    drawn_ms = drawn_through_ms(state.closed_through_ms, state.window_ms, state.cursor)
+    drawn_ms = state.drawn_through_ms
     if state.fingerprint != plan.fingerprint:
         raise StateError(
             f"pipeline {plan.pipeline}, epoch {plan.epoch}: the configuration differs from the one that made the "

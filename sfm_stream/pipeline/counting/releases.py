@@ -28,11 +28,14 @@ MARKER_KEY = b""
 
 
 class ReleaseDraw:
-    """Decides and draws for one partition. Knows nothing of positions or transactions."""
+    """Decides which keys of a window appear and draws their releases. Knows nothing of positions or transactions."""
 
     def __init__(self, plan: CountingPlan, partition: int, keys: KeyTable, coins: Coins) -> None:
         self._plan, self._partition, self._keys, self._coins = plan, partition, keys, coins
+        self._span = plan.span
+        # (canonical key, key id, start of the first window that it counts in), ascending by key.
         self._declared: list[tuple[bytes, int, int]] = []
+        # The candidates of one window by its start: a window that takes several steps asks again.
         self._listed: tuple[int, list[tuple[bytes, int]]] = (-1, [])
         self.effective_ms: NDArray[np.int64] | None = None
         """Shape (keys,): first window start of each declared key id; None where every key counts from the start."""
@@ -50,12 +53,13 @@ class ReleaseDraw:
         Every coin is drawn here, once, when the iterator reaches the key.
         """
         cells = content.cells_by_key() if content is not None else None
-        blank = np.zeros(self._plan.shape.nbytes, np.uint8)
+        shape, item_hash = self._span.shape, self._plan.item_hash
+        blank = np.zeros(shape.nbytes, np.uint8)
         if self._listed[0] != window.start_ms:
             self._listed = (window.start_ms, self._candidates(window, content))
         listed = self._listed[1]
         for key, key_id in listed[bisect_right(listed, after, key=itemgetter(0)) if after is not None else 0 :]:
-            raw = PcsaSketch.of_bits(self._plan.shape, cells.bits(key_id) if cells else blank, self._plan.item_hash)
+            raw = PcsaSketch.of_bits(shape, cells.bits(key_id) if cells else blank, item_hash)
             yield key, self._release(window, key, raw)
 
     def marker(self, window: Window) -> Record:
@@ -68,12 +72,13 @@ class ReleaseDraw:
             partitions=plan.partitions,
             start_ms=window.start_ms,
             through_ms=window.end_ms,
-            window_ms=plan.windows.size_ms,
+            window_ms=self._span.size_ms,
             fingerprint=plan.fingerprint,
         )
         return Record(SKETCHES, self._partition, MARKER_KEY, encode(marker), window.end_ms)
 
     def _candidates(self, window: Window, content: OpenWindow | None) -> list[tuple[bytes, int]]:
+        """(canonical key, key id) of every key that may have a release in this window, ascending by key."""
         if isinstance(self._plan.keys, DeclaredKeys):
             return [(key, key_id) for key, key_id, since in self._declared if since <= window.start_ms]
         if content is None:
@@ -81,10 +86,11 @@ class ReleaseDraw:
         return sorted((encode_key(self._keys[key_id]), key_id) for key_id in content.key_ids().tolist())
 
     def _release(self, window: Window, key: bytes, raw: PcsaSketch) -> Record | None:
-        plan = self._plan
+        """The release of a key, or None where selection withholds it. Coins of selection come before those of bits."""
+        plan, span = self._plan, self._span
         if isinstance(plan.keys, SelectedKeys) and not select(raw.popcount(), plan.keys.table, self._coins):
             return None
-        noisy = flip_bits(raw.bits, plan.k, self._coins).tobytes()
+        noisy = flip_bits(raw.bits, span.flip_threshold, self._coins).tobytes()
         release = Release(
             pipeline=plan.pipeline,
             epoch=plan.epoch,
@@ -93,6 +99,6 @@ class ReleaseDraw:
             window=window,
             key=key,
             unit=plan.unit,
-            sketch=SfmSketch(plan.shape, plan.k, plan.item_hash.name, noisy),
+            sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy),
         )
         return Record(SKETCHES, self._partition, key, encode(release), window.end_ms)

@@ -1,7 +1,7 @@
 """Counting an input whole: every record in the window of its time, whatever the order, and all releases at the end.
 
-Nothing is committed before the end of the input, so that a restart while reading begins again. One between the releases
-reads the whole input again, passes over what is in windows that are closed, and goes on behind the cursor.
+Nothing is committed before the end of the input, so a restart while reading begins again. A restart between two
+releases reads the whole input again, leaves out the records of closed windows, and goes on behind the cursor.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.counter import WindowCounter, dropped
 from sfm_stream.pipeline.counting.plan import CountingPlan
 from sfm_stream.pipeline.counting.releases import ReleaseDraw
+from sfm_stream.pipeline.counting.replay import ReplayPoint
+from sfm_stream.pipeline.counting.schedule import Schedule
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.types import NO_TIME, Dropped, EventColumns, PartitionState, Reason, Step
+from sfm_stream.types import NO_TIME, Dropped, EventColumns, PartitionState, Reason, SpanProgress, Step
 from sfm_stream.windows.whole import Whole
 
 QUEUE_ROWS = 1 << 18
@@ -43,12 +45,12 @@ class WholeCounter(WindowCounter):
         self._queue: list[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint32], NDArray[np.int64]]] = []
         self._queued = 0
         self._queue_rows = min(QUEUE_ROWS, plan.limits.max_raw_bytes // 64)
-        # Window start -> offset of its first record with a time, counted or not: the times alone say which there are.
+        # Window start -> offset of its first record with a time, counted or not: times alone say which there are.
         self._occupied: dict[int, int] = {}
 
     @property
     def windows(self) -> Whole:
-        """The plan's."""
+        """The windows of the plan."""
         assert isinstance(self.plan.windows, Whole)
         return self.plan.windows
 
@@ -59,7 +61,7 @@ class WholeCounter(WindowCounter):
         return len(self.store.starts())
 
     def add(self, columns: EventColumns) -> Dropped:
-        """As WindowCounter; records of windows that an earlier run released are told apart from both."""
+        """As WindowCounter. Records of windows that an earlier run released are neither counted nor dropped."""
         reasons, starts = self.windows.judge_by_borders(columns)
         if not self.windows.fixed:
             self._note_times(columns, starts)
@@ -78,28 +80,33 @@ class WholeCounter(WindowCounter):
         Raises StateError where more windows without a record lie between two others than a gap may have.
         """
         self._sort_in()
-        start_ms, end_ms = self._span()
+        start_ms, end_ms = self._borders()
         if not self.windows.start_known:
-            self.plan = replace(self.plan, windows=replace(self.windows, start_ms=start_ms, start_known=True))
-            self.state = replace(self.state, start_ms=start_ms, closed_through_ms=start_ms)
-            self._draw = ReleaseDraw(self.plan, self.partition, self.keys, self._coins)
-        self._due_ms = max(self.state.closed_through_ms, end_ms)
+            self._begin_at(start_ms)
+        self._schedule = self._schedule.complete_at(end_ms)
 
     def checkpoint(self) -> Step | None:
         """None: nothing is kept of an input that is not counted whole."""
         return None
 
-    def _span(self) -> tuple[int, int]:
+    def _begin_at(self, start_ms: int) -> None:
+        """Fix the first border, which the input has told."""
+        self.plan = replace(self.plan, windows=replace(self.windows, start_ms=start_ms, start_known=True))
+        self.state = replace(self.state, start_ms=start_ms, spans=(SpanProgress(self.state.span.size_ms, start_ms),))
+        self._draw = ReleaseDraw(self.plan, self.partition, self.keys, self._coins)
+        self._schedule = Schedule.begin(self.plan.windows, start_ms, NO_TIME)
+
+    def _borders(self) -> tuple[int, int]:
         """(first border, last border)."""
         windows = self.windows
         if windows.fixed:
             return windows.start_ms, windows.last_ms
-        seen = sorted(self._occupied)
-        if not seen:
+        occupied = sorted(self._occupied)
+        if not occupied:
             return windows.start_ms, windows.start_ms
-        start_ms = windows.start_ms if windows.start_known else seen[0]
-        end_ms = seen[-1] + windows.size_ms if windows.until_ms is None else windows.last_ms
-        self.limits.require_few_empty([start_ms - windows.size_ms, *seen, end_ms], self._occupied)
+        start_ms = windows.start_ms if windows.start_known else occupied[0]
+        end_ms = occupied[-1] + windows.size_ms if windows.until_ms is None else windows.last_ms
+        self.limits.require_few_empty([start_ms - windows.size_ms, *occupied, end_ms], self._occupied)
         return start_ms, end_ms
 
     def _enqueue(self, columns: EventColumns, starts: NDArray[np.int64], reasons: NDArray[np.uint8]) -> int:
@@ -150,7 +157,8 @@ class WholeCounter(WindowCounter):
 
     def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
         """Replay starts at the first byte until all is closed; then there is nothing left to read."""
-        if closed_through_ms > self._due_ms:
+        due_ms = self._schedule.due_ms
+        if closed_through_ms > due_ms:
             raise StateError(f"partition {self.partition}: a window was closed behind the end of the input")
-        done = closed_through_ms == self._due_ms
-        return self._state_from(self._position if done else 0, NO_TIME, closed_through_ms, cursor)
+        offset = self._position if closed_through_ms == due_ms else 0
+        return self._state_from(ReplayPoint(offset, NO_TIME), closed_through_ms, cursor)

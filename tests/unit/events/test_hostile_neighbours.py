@@ -175,7 +175,7 @@ def counted(what: str, item: bytes, wide: int = 100) -> tuple[Log, dict[Reason, 
     """The example: people, X in window 2, the same people; what was released, and what was dropped."""
     rows = [*others(wide), (value(item, 25), 25), *others(wide)]
     plan = replace(plan_of(DECLARED), limits=Limits())
-    extractor = PythonExtractor(format_of(FORM), plan.shape, keys=(keys := table_of(plan)))
+    extractor = PythonExtractor(format_of(FORM), plan.span.shape, keys=(keys := table_of(plan)))
     counter = WindowCounter(plan, 0, first_state(plan), keys, Same(255))
     dropped: dict[Reason, int] = {}
     for batch in batches(rows):

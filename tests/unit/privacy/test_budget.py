@@ -9,10 +9,15 @@ from support.counting_runs import PRESENCE, declared
 from sfm_stream.config.config import parse_config
 from sfm_stream.errors import BudgetError, ConfigError
 from sfm_stream.privacy.budget import Budget, require_within
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.key_rules import SelectedKeys
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.statement import statement
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.units import DAY_MS, MINUTE_MS
 
-BUDGET = Budget(Decimal("0.5"), Decimal("0.25"), Decimal("1e-9"), 48)
+HALF_AN_HOUR = ReleasedSpan(30 * MINUTE_MS, Decimal("0.5"), flip_threshold_of(Decimal("0.5")), SketchShape(4096, 24))
+BUDGET = Budget((HALF_AN_HOUR,), Decimal("0.25"), Decimal("1e-9"), DAY_MS)
 BITS_ONLY = replace(BUDGET, epsilon_selection=Decimal(0), delta_selection=Decimal(0))
 
 
@@ -27,9 +32,27 @@ def test_the_formula():
 
 def test_decimals_stay_exact():
     """Ten times 0.1 is 1, not a hair more: the limit of exactly the worst case is kept."""
-    tenth = Budget(Decimal("0.1"), Decimal(0), Decimal(0), 10)
+    spans = (replace(HALF_AN_HOUR, epsilon=Decimal("0.1")),)
+    tenth = Budget(spans, Decimal(0), Decimal(0), 10 * HALF_AN_HOUR.size_ms)
     assert tenth.epsilon_per_day == 1
     require_within(tenth, Decimal(1))
+
+
+def test_a_number_is_printed_as_it_was_written():
+    """A sum that began with 0 would write 4.8E+2 as 480."""
+    ten = Budget((replace(HALF_AN_HOUR, epsilon=Decimal("1E+1")),), Decimal("0E+1"), Decimal(0), DAY_MS)
+    assert str(ten.epsilon_per_day) == "4.8E+2"
+    assert str(BUDGET.delta_per_day) == "4.8E-8"
+
+
+def test_a_day_of_several_spans_is_the_sum_of_their_releases():
+    """What one span costs a day, and what the other does; a reader that knows only one span refuses two."""
+    hour = replace(HALF_AN_HOUR, size_ms=60 * MINUTE_MS, epsilon=Decimal("1.5"))
+    both = replace(BUDGET, spans=(HALF_AN_HOUR, hour))
+    assert both.epsilon_per_day == 48 * Decimal("0.75") + 24 * Decimal("1.75")
+    assert both.delta_per_day == 72 * Decimal("1e-9")
+    with pytest.raises(ValueError, match="too many values"):
+        _ = both.epsilon
 
 
 def test_at_the_limit_it_starts_and_above_it_refuses_with_both_numbers():

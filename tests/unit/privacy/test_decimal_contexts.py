@@ -33,8 +33,10 @@ from sfm_stream.errors import SfmStreamError
 from sfm_stream.methods.mechanisms import pagh_stausholm, xor
 from sfm_stream.privacy.budget import Budget, require_within
 from sfm_stream.privacy.epsilon import MIN_EPSILON, epsilon_of, flip_threshold_of, parse_epsilon, plain, shared
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.selection import MIN_DELTA, parse_delta, selection_table
 from sfm_stream.privacy.statement import statement
+from sfm_stream.sketch.shape import SketchShape
 
 EVERY_TRAP = [Clamped, DivisionByZero, FloatOperation, Inexact, InvalidOperation, Overflow, Rounded, Subnormal]
 HOSTILE = {
@@ -99,7 +101,7 @@ def refusal(work: Callable[[], object]) -> object:
         return type(error), str(error)
 
 
-BUDGET = Budget(LONG, Decimal("1e-3"), Decimal("8.9E-16"), 1500)
+BUDGET = Budget((ReleasedSpan(1, LONG, 1, SketchShape(16, 2)),), Decimal("1e-3"), Decimal("8.9E-16"), 1500)
 RESULTS: dict[str, Callable[[], object]] = {
     "flip_threshold_of": lambda: [flip_threshold_of(value) for value in (1, 0.1, LONG, 16, MIN_EPSILON)],
     "epsilon_of": lambda: [epsilon_of(k) for k in (1, 12345678901234567, (1 << 63) - 1)],

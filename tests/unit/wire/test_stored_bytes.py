@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.counting_runs import moved
 from support.rollup_runs import QUARTER_MS, at, marker, release
 
 from sfm_stream.pipeline.counting.position import decode_state, encode_state
@@ -17,19 +18,19 @@ from sfm_stream.pipeline.rollup.position import (
     encode_rollup_state,
 )
 from sfm_stream.transport.kafka.ledger import entry_key, entry_value
-from sfm_stream.types import Commit, PartitionState
+from sfm_stream.types import Commit, PartitionState, SpanProgress
 from sfm_stream.wire.keys import encode_key
 
 A = encode_key("a")
-COUNTING = PartitionState("0123", 3, "in.jsonl", 900_000, 0, 99, 1_800_000, 1_700_000, 42)
+COUNTING = PartitionState("0123", 3, "in.jsonl", 0, 99, (SpanProgress(900_000, 1_800_000),), 1_700_000, 42)
 COUNTED = {
     "no cursor": (COUNTING, b'["v",3,"in.jsonl",900000,0,99,1800000,1700000,42,"",null]'),
     "a cursor": (
-        replace(COUNTING, cursor=b"\x91\xa1a\xff", declared="ab"),
+        replace(moved(COUNTING, cursor=b"\x91\xa1a\xff"), declared="ab"),
         b'["v",3,"in.jsonl",900000,0,99,1800000,1700000,42,"ab","kaFh/w=="]',
     ),
     "an empty cursor": (
-        replace(COUNTING, cursor=b""),
+        moved(COUNTING, cursor=b""),
         b'["v",3,"in.jsonl",900000,0,99,1800000,1700000,42,"",""]',
     ),
     "a mark": (

@@ -25,6 +25,7 @@ from support.counting_runs import (
     drain,
     first_state,
     markers_of,
+    moved,
     plan_of,
     releases_of,
     run,
@@ -104,7 +105,7 @@ def test_a_release_says_what_the_plan_says():
     release = decode(log.releases[0].value)
     assert (release.pipeline, release.epoch, release.partition, release.partitions) == ("test", 1, 0, 1)
     assert (release.unit, release.sketch.flip_threshold, release.sketch.shape, release.sketch.hash) == (
-        "removed", plan.k, plan.shape, "xxh64",
+        "removed", plan.span.flip_threshold, plan.span.shape, "xxh64",
     )  # fmt: skip
     marker, _ = markers_of(log.records)
     assert (marker.start_ms, marker.through_ms, marker.window_ms, marker.fingerprint) == (50, 60, 10, FINGERPRINT)
@@ -277,10 +278,14 @@ def test_a_close_in_pieces_is_the_close_in_one(mode, limit):
     assert covered(pieces.records) == covered(whole.records) == (0, 210)
     largest = max(len(record.value) for record in pieces.records)
     assert all(size < limit + largest for size in sizes_of(pieces))
-    cut = [size for step, size in zip(pieces.steps, sizes_of(pieces), strict=True) if state_in(step).cursor is not None]
+    cut = [
+        size
+        for step, size in zip(pieces.steps, sizes_of(pieces), strict=True)
+        if state_in(step).span.cursor is not None
+    ]
     assert cut or limit > 300 or mode == "selected"
     assert all(size >= limit for size in cut), "no piece is cut before it is full"
-    assert counter.state.cursor is None
+    assert counter.state.span.cursor is None
 
 
 @pytest.mark.parametrize("limit", [1, 300])
@@ -296,9 +301,9 @@ def test_a_marker_comes_only_behind_all_releases_of_its_windows(limit):
                 assert rest[0] >= through
         state = state_in(step)
         assert through == state.closed_through_ms
-        if state.cursor is not None:
+        if state.span.cursor is not None:
             last = releases_of(step.publish)[-1]
-            assert (last.key, decode(last.value).window.start_ms) == (state.cursor, state.closed_through_ms)
+            assert (last.key, decode(last.value).window.start_ms) == (state.span.cursor, state.closed_through_ms)
 
 
 def test_the_cursor_passes_keys_that_were_withheld():
@@ -310,7 +315,7 @@ def test_the_cursor_passes_keys_that_were_withheld():
     assert [shown(step.publish) for step in log.steps] == [
         [(0, encode_key("a"))], [(0, encode_key("c"))], [("marker", 0, 10)],
     ]  # fmt: skip
-    assert [state_in(step).cursor for step in log.steps] == [encode_key("a"), encode_key("c"), None]
+    assert [state_in(step).span.cursor for step in log.steps] == [encode_key("a"), encode_key("c"), None]
 
 
 # Positions
@@ -422,7 +427,7 @@ def assert_restarts_agree(history, counter_class=WindowCounter, kills=None):
         assert again.records == log.records[len(records) :], "restart: other markers than the first run"
         assert covered([*records, *again.records]) == through, "restart: other windows decided"
         assert counter.state.closed_through_ms == last.state.closed_through_ms
-        assert counter.state.cursor is None
+        assert counter.state.span.cursor is None
 
 
 def run_with(counter_class, plan, batches, tape, state=None):
@@ -482,7 +487,7 @@ class ClockOfNow(WindowCounter):
     """Commits the clock of now instead of the clock at the position: due windows look late when they are replayed."""
 
     def _commit(self, state):
-        return super()._commit(replace(state, clock_ms=self._clock_ms))
+        return super()._commit(replace(state, clock_ms=self._schedule.clock_ms))
 
 
 class PositionOfNow(WindowCounter):
@@ -496,7 +501,7 @@ class NoCursor(WindowCounter):
     """Forgets which keys of a window are decided: they get a second draw."""
 
     def _commit(self, state):
-        return super()._commit(replace(state, cursor=None))
+        return super()._commit(moved(state, cursor=None))
 
 
 class NoClock(WindowCounter):
@@ -540,7 +545,7 @@ def test_a_window_that_the_committed_clock_has_passed_is_due_at_once():
     counter = counter_of(plan, LATE_AGAIN[2][:3])
     step = counter.step()
     state = state_in(step)
-    assert (state.closed_through_ms, state.cursor, state.offset, state.clock_ms) == (0, BY_BYTES[0], 1, 21)
+    assert (state.closed_through_ms, state.span.cursor, state.offset, state.clock_ms) == (0, BY_BYTES[0], 1, 21)
     again = counter_of(plan, coins=Same(255), state=state)
     assert again.behind
     before = Log()
@@ -554,7 +559,7 @@ def test_the_clock_before_the_position_is_part_of_the_state():
     """Behind a committed marker, what had moved the clock is not replayed; its clock is in the state."""
     counter = counter_of(plan_of(PRESENCE, grace=5), at((3, "a", 1), (21, "a", 1), (22, "b", 1)))
     state = state_in(counter.step())
-    assert (state.closed_through_ms, state.cursor, state.offset, state.clock_ms) == (10, None, 1, 3)
+    assert (state.closed_through_ms, state.span.cursor, state.offset, state.clock_ms) == (10, None, 1, 3)
 
 
 # Idle time
@@ -781,11 +786,11 @@ def test_the_memory_of_raw_sketches_is_bounded():
 # The committed state as bytes
 
 
-STATE = replace(first_state(plan_of()), closed_through_ms=50, clock_ms=61, offset=17, cursor=b"\x91\xa1a\xff")
+STATE = replace(moved(first_state(plan_of()), closed_through_ms=50, cursor=b"\x91\xa1a\xff"), clock_ms=61, offset=17)
 
 
 @pytest.mark.parametrize(
-    "state", [STATE, replace(STATE, cursor=None), replace(STATE, cursor=b"", declared="ab", source="ü")]
+    "state", [STATE, moved(STATE, cursor=None), replace(moved(STATE, cursor=b""), declared="ab", source="ü")]
 )
 def test_a_state_survives_its_bytes(state):
     encoded = encode_state(state)
@@ -834,7 +839,7 @@ def test_a_state_for_another_offset_stops():
 
 def closed(plan, through=50, cursor=None):
     digest = state_module.declared_digest(plan, through)
-    return replace(first_state(plan), closed_through_ms=through, declared=digest, cursor=cursor)
+    return replace(moved(first_state(plan), closed_through_ms=through, cursor=cursor), declared=digest)
 
 
 def test_the_same_plan_goes_on():
@@ -880,7 +885,7 @@ def test_a_declared_list_binds_from_its_first_release_on():
         with pytest.raises(
             StateError, match=r"partition 0: privacy.declared changed.*at or after 1970-01-01T00:00:00.060Z"
         ):
-            require_continuation(replace(state, cursor=b""), plan, SOURCE, 0)
+            require_continuation(moved(state, cursor=b""), plan, SOURCE, 0)
 
 
 def test_the_digest_of_a_list_is_the_one_that_is_in_states_of_earlier_versions():
@@ -924,7 +929,7 @@ def test_a_window_decided_in_part_is_past_for_declared_keys():
     plan = plan_of(declared("b", since={"c": 50}), max_transaction_bytes=1)
     rows = at((5, "b", 1), (65, "b", 1))
     log, _, _ = run(plan, [rows], Tape(1), finish=False)
-    cursors = {state_in(step).closed_through_ms: state_in(step) for step in log.steps if state_in(step).cursor}
+    cursors = {state_in(step).closed_through_ms: state_in(step) for step in log.steps if state_in(step).span.cursor}
     state = cursors[50]
     require_continuation(state, plan, SOURCE, 0)
     for keys in (declared("b"), declared("b", since={"c": 50, "a": 50})):

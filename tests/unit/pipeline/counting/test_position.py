@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.counting_runs import moved
 
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.position import decode_state, encode_state
-from sfm_stream.types import Commit, PartitionState
+from sfm_stream.types import Commit, PartitionState, SpanProgress
 
 EARLIER = b'[1,"0123","1","in.jsonl",900000,0,99,1800000,1700000,42,"",null]'.replace(b'"1"', b"1")
-STATE = PartitionState("0123", 1, "in.jsonl", 900_000, 0, 99, 1_800_000, 1_700_000, 42)
+STATE = PartitionState("0123", 1, "in.jsonl", 0, 99, (SpanProgress(900_000, 1_800_000),), 1_700_000, 42)
 
 
 def test_a_state_without_a_mark_is_as_it_was():
@@ -21,7 +22,7 @@ def test_a_state_without_a_mark_is_as_it_was():
 
 @pytest.mark.parametrize("cursor", [None, b"", b"\x00\xffkey"])
 def test_a_state_with_a_mark_comes_back(cursor):
-    state = replace(STATE, cursor=cursor, mark="ends:42:" + "0" * 32)
+    state = replace(moved(STATE, cursor=cursor), mark="ends:42:" + "0" * 32)
     assert decode_state(Commit(0, 42, encode_state(state))) == state
 
 

@@ -14,7 +14,19 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.counting_runs import PRESENCE, SELECTED, Log, Same, Tape, contents, declared, drain, first_state, table_of
+from support.counting_runs import (
+    PRESENCE,
+    SELECTED,
+    Log,
+    Same,
+    Tape,
+    contents,
+    declared,
+    drain,
+    first_state,
+    moved,
+    table_of,
+)
 from support.neighbours import assert_one_bit, assert_one_cell, assert_one_draw
 from support.whole_runs import whole_plan
 
@@ -22,6 +34,7 @@ from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.formats.registry import format_of
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
+from sfm_stream.pipeline.counting.schedule import Schedule
 from sfm_stream.pipeline.counting.whole import WholeCounter
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import InputEnd, Reason
@@ -68,7 +81,7 @@ def published(folder: Path, plan, records, coins, counter=WholeCounter, chunk_by
     path.write_bytes(b"".join((r if isinstance(r, bytes) else line(*r)) + b"\n" for r in records))
     lines = LineInput(str(path), complete=True, whole=True, chunk_bytes=chunk_bytes)
     keys, log, attempts = table_of(plan), Log(), iter(range(1 << 30))
-    extractor = PythonExtractor(format_of(FORM), plan.shape, keys=keys)
+    extractor = PythonExtractor(format_of(FORM), plan.span.shape, keys=keys)
     counting = counter(plan, 0, first_state(plan), keys, coins)
     while not isinstance(batch := lines.read(0), InputEnd):
         if batch is not None:
@@ -188,8 +201,8 @@ class WindowsOfTheData(WholeCounter):
     def finish(self):
         self._sort_in()
         start, end = min(self._occupied, default=0), max(self._occupied, default=-10) + 10
-        self.state = replace(self.state, start_ms=start, closed_through_ms=start)
-        self._due_ms = end
+        self.state = replace(moved(self.state, closed_through_ms=start), start_ms=start)
+        self._schedule = Schedule(self.windows, start, end)
 
 
 class WindowsOfWhatCounts(WholeCounter):

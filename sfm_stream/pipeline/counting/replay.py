@@ -1,0 +1,50 @@
+"""Where replay begins for each open window: at its first counted record, with the clock just before that record.
+
+The clock goes with the offset. The clock of now may have passed windows that are due and not committed yet; replay
+with it would find their records late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.types import EventColumns
+from sfm_stream.windows.store import WindowStore
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReplayPoint:
+    """An offset to read from, and the largest arrival time of all records before it."""
+
+    offset: int
+    clock_ms: int
+
+
+class ReplayPoints:
+    """The replay point of every open window of one partition."""
+
+    def __init__(self) -> None:
+        self._points: dict[int, ReplayPoint] = {}
+
+    def note(self, store: WindowStore, columns: EventColumns, clocks: NDArray[np.int64], clock_ms: int) -> None:
+        """Take a point for each window of the store that this batch opened. clock_ms: the clock before the batch."""
+        for start_ms in store.starts():
+            if start_ms not in self._points:
+                window = store.get(start_ms)
+                assert window is not None
+                row = int(np.searchsorted(columns.offsets, window.first_offset))
+                self._points[start_ms] = ReplayPoint(window.first_offset, int(clocks[row - 1]) if row else clock_ms)
+
+    def earliest(self, closed_through_ms: int, none_open: ReplayPoint) -> ReplayPoint:
+        """Where replay begins once windows up to a border are closed; none_open where no other window is open."""
+        still_open = [point for start_ms, point in self._points.items() if start_ms >= closed_through_ms]
+        return min(still_open, default=none_open)
+
+    def forget(self, starts_ms: Iterable[int]) -> None:
+        """Drop the points of closed windows."""
+        for start_ms in starts_ms:
+            del self._points[start_ms]

@@ -1,0 +1,100 @@
+"""Which windows of one span are open, due and closed. Times alone decide: no record, key or sketch is seen here.
+
+    state    a record for it    left by
+    OPEN     is counted         an event below moves due_ms to its end or behind it: DUE
+    DUE      is late            its close marker is committed: CLOSED
+    CLOSED   is late            nothing: it is decided for ever
+
+    event                   clock_ms    idle_ms     due_ms                       closed_through_ms
+    arrived(clock_ms)       clock_ms    .           windows.closed_by(clock)     .
+    idle(until_ms)          .           until_ms    windows.due_through(until)   .
+    complete()              .           .           windows.last_border(clock)   .
+    complete_at(border_ms)  .           .           border_ms                    .
+    closed(border_ms)       .           .           .                            border_ms
+
+No time goes back: each event takes the larger of the old time and the one in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sfm_stream.types import NO_TIME, Window
+from sfm_stream.windows.tumbling import Tumbling
+
+
+class WindowState(Enum):
+    """Of one window; see the table above."""
+
+    OPEN = "open"
+    DUE = "due"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Where the windows of one partition stand. Every border is the end of a window.
+
+    clock_ms: largest arrival time seen. idle_ms: everything that had arrived at this time has been added, as far as
+    time without records has told.
+    """
+
+    windows: Tumbling
+    closed_through_ms: int
+    due_ms: int
+    clock_ms: int = NO_TIME
+    idle_ms: int = NO_TIME
+
+    @classmethod
+    def begin(cls, windows: Tumbling, closed_through_ms: int, clock_ms: int) -> Schedule:
+        """The schedule at a committed position.
+
+        A window that the committed clock has passed and no commit has closed is due at once. Nothing was counted in
+        it: replay starts no later than the first counted record of any window that is not closed, and the records
+        behind it are late for this window, as they were at the first reading.
+        """
+        return cls(windows, closed_through_ms, max(closed_through_ms, windows.closed_by(clock_ms)), clock_ms)
+
+    def state_of(self, start_ms: int) -> WindowState:
+        """The state of the window that begins at a border."""
+        end_ms = start_ms + self.windows.size_ms
+        if end_ms <= self.closed_through_ms:
+            return WindowState.CLOSED
+        return WindowState.DUE if end_ms <= self.due_ms else WindowState.OPEN
+
+    @property
+    def behind(self) -> bool:
+        """Whether any window is due."""
+        return self.due_ms > self.closed_through_ms
+
+    def due_windows(self) -> Iterator[Window]:
+        """The windows that are due, in order of time."""
+        size_ms = self.windows.size_ms
+        for start_ms in range(self.closed_through_ms, self.due_ms, size_ms):
+            yield Window(start_ms, start_ms + size_ms)
+
+    def arrived(self, clock_ms: int) -> Schedule:
+        """After records, the last of which leaves the clock at clock_ms."""
+        return replace(
+            self, clock_ms=max(self.clock_ms, clock_ms), due_ms=max(self.due_ms, self.windows.closed_by(clock_ms))
+        )
+
+    def idle(self, until_ms: int) -> Schedule:
+        """After no record came, and none to come arrives before until_ms. The clock stays where records put it."""
+        return replace(
+            self, idle_ms=max(self.idle_ms, until_ms), due_ms=max(self.due_ms, self.windows.due_through(until_ms))
+        )
+
+    def complete(self) -> Schedule:
+        """After the last record: every window that a record up to the clock may belong to is due."""
+        return self if self.clock_ms == NO_TIME else self.complete_at(self.windows.last_border(self.clock_ms))
+
+    def complete_at(self, border_ms: int) -> Schedule:
+        """After the last record: every window up to this border is due."""
+        return replace(self, due_ms=max(self.due_ms, border_ms))
+
+    def closed(self, border_ms: int) -> Schedule:
+        """After the commit of every close marker up to this border."""
+        return replace(self, closed_through_ms=max(self.closed_through_ms, border_ms))
