@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.rollup.calendar import Calendar
-from sfm_stream.pipeline.rollup.rollup import Rollup, Seen
+from sfm_stream.pipeline.rollup.rollup import MergeCounts, Rollup
 from sfm_stream.transport.contract import TopicReader, Transport
 from sfm_stream.types import Assigned, InputEnd, RecordBatch, Step
 from sfm_stream.units import ROLLUPS
@@ -36,7 +36,7 @@ class RollupWorker(PartitionWorker[Rollup]):
         self._pipeline, self._calendar = pipeline, calendar
         self._history, self._max_bytes = history, max_bytes
         self._observer = observer
-        self._seen_of_lost: list[Seen] = []
+        self._seen_of_lost: list[MergeCounts] = []
         self.published = 0
 
     def catch_up(self, stopping: Callable[[], bool], expire_before_ms: int | None = None) -> None:
@@ -65,7 +65,7 @@ class RollupWorker(PartitionWorker[Rollup]):
             perform_checkpoint(self._transport, rollup)
 
     @property
-    def seen(self) -> Iterable[Seen]:
+    def seen(self) -> Iterable[MergeCounts]:
         """What was seen in every partition that was ever assigned, lost ones too."""
         return [*self._seen_of_lost, *(rollup.seen for rollup in self.partitions.values())]
 

@@ -19,7 +19,7 @@ from support.rollup_runs import (
     release,
 )
 
-from sfm_stream.pipeline.rollup import open_spans as sums
+from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.sketch.merge import merge_tally
 from sfm_stream.wire.codec import decode, encode
@@ -44,7 +44,7 @@ KEYS = ["a", "b", "ccc"]
 @pytest.fixture(scope="module", autouse=True)
 def _cheap():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "estimate", cheap_estimate)
+        patch.setattr(publication, "estimate", cheap_estimate)
         yield
 
 

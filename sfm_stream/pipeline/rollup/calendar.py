@@ -12,9 +12,6 @@ from sfm_stream.readable import duration, instant
 from sfm_stream.types import Window
 from sfm_stream.units import GRAINS, HOUR_MS, LONGEST_DAY_MS, MINUTE_MS, QUARTER_MS, SHORTEST_DAY_MS
 
-"""In the order of publication where several spans end together."""
-"""What a published day may be: a zone that moves its clock further on one day cannot be rolled up by it."""
-
 _DAY = timedelta(days=1)
 
 
@@ -77,13 +74,13 @@ def calendar(zone: str, window_ms: int, since_ms: int, until_year: int = 2100) -
             f"{longest / HOUR_MS:g} "
             "hours, and only 22 to 26 can be rolled up; a later event.earliest may leave such days out"
         )
-    found = Calendar(zone, "quarter" if step < HOUR_MS else "hour", longest)
-    if found.base_ms % window_ms:
+    days = Calendar(zone, "quarter" if step < HOUR_MS else "hour", longest)
+    if days.base_ms % window_ms:
         raise ConfigError(
-            f"rollup.zone: days of {zone} are sums of spans of {found.base_ms // MINUTE_MS} min of UTC, which windows "
-            f"of {duration(window_ms)} do not fill; choose a window.size that divides {found.base_ms // MINUTE_MS} min"
+            f"rollup.zone: days of {zone} are sums of spans of {days.base_ms // MINUTE_MS} min of UTC, which windows "
+            f"of {duration(window_ms)} do not fill; choose a window.size that divides {days.base_ms // MINUTE_MS} min"
         )
-    return found
+    return days
 
 
 def _days(zone: ZoneInfo, since_ms: int, until_year: int) -> tuple[int, int, int]:

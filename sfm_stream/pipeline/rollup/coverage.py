@@ -28,7 +28,7 @@ def rollup_estimate(record: RollupRecord, absence: Absence) -> Estimate:
 
     What is published is the estimate of the releases in it, which the record itself cannot tell from this one.
     """
-    found = Estimate(
+    released = Estimate(
         record.value,
         record.standard_error,
         record.low,
@@ -38,4 +38,4 @@ def rollup_estimate(record: RollupRecord, absence: Absence) -> Estimate:
         unclamped=record.value,
     )
     whole = absence.accounted(record.epoch, record.released, record.decided) >= record.windows
-    return found if whole else lower_bound(found)
+    return released if whole else lower_bound(released)

@@ -11,18 +11,21 @@ from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in the order (end of span, grain, key) in which roll-ups are published; key None: the whole span."""
+    """The last record published, in the order (end of span, rank of grain, key) of roll-ups; key None: a whole span."""
 
     end_ms: int
     rank: int
     key: bytes | None
 
     def covers(self, end_ms: int, grain: str, key: bytes | None) -> bool:
-        """Whether this key, or with None the whole span, lies at or before the cursor."""
+        """Whether this key, or with None the whole span, is published."""
         mine, theirs = (self.end_ms, self.rank), (end_ms, GRAINS.index(grain))
         if mine != theirs:
             return theirs < mine
         return self.key is None or (key is not None and key <= self.key)
+
+
+NOTHING_PUBLISHED = Cursor(0, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class EpochState:
 
 @dataclass(frozen=True, slots=True)
 class RollupState:
+    """What is committed with every step: all that a successor needs to go on, besides the published roll-ups."""
+
     zone: str
     offset: int
     epochs: tuple[EpochState, ...]

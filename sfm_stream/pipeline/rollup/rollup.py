@@ -5,46 +5,42 @@
     rollup.step()                     the next transaction that is due, or None; the same until committed() is called
     rollup.committed(step)            it is in the log
 
+A roll-up is IDLE, or PUBLISHING what was due when step() was asked:
+
+    phase        step()                                                        checkpoint()
+    IDLE         PUBLISHING, the first records; IDLE, None where none is due   the position, where it moved
+    PUBLISHING   the next records; IDLE, None where none is left               None
+
 Recomputation costs no privacy, so recovery is replay here too: the committed offset is the first release of the
 oldest base span that is not published, and the state is what was known there; open days are rebuilt from published
 base records. Whether a span is final is decided by the markers before it in the log, never by when a step was taken.
-
-Everything final is published in one order for each epoch: (end of span, grain, key). The cursor is the last place in
-it that is committed.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import partial
 
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.pipeline.rollup.calendar import Calendar
-from sfm_stream.pipeline.rollup.open_spans import Epoch, EpochHead, Outcome, Span
-from sfm_stream.pipeline.rollup.position import (
-    Cursor,
-    EpochState,
-    RollupState,
-    decode_rollup_state,
-    encode_rollup_state,
-)
-from sfm_stream.sketch.tally_sum import TallySum
+from sfm_stream.pipeline.rollup.decided import DecidedHistory, DecidedWindows
+from sfm_stream.pipeline.rollup.epoch import Epoch, EpochHead
+from sfm_stream.pipeline.rollup.open_spans import ReleaseOutcome
+from sfm_stream.pipeline.rollup.position import EpochState, RollupState, decode_rollup_state, encode_rollup_state
+from sfm_stream.pipeline.rollup.publication import DueRecord, final_records, provisional_records
 from sfm_stream.types import Commit, Record, Step
-from sfm_stream.units import LONGEST_DAY_MS, ROLLUPS
+from sfm_stream.units import FOREVER_MS, LONGEST_DAY_MS, ROLLUPS
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode_at, encode
-
-_FOREVER_MS = 1 << 63
-
-_Due: TypeAlias = Iterator[tuple[Record, Epoch, Cursor | None]]
-"""Records in order, each with the cursor that its commit sets (None for provisional ones)."""
 
 
 @dataclass(slots=True)
-class Seen:
-    """What became of the sketch records given to a roll-up, by outcome."""
+class MergeCounts:
+    """What became of the sketch records given to a roll-up: how many releases for each outcome, and markers.
+
+    conflicts: release ids (hex) with a second, different payload, each a privacy incident.
+    """
 
     merged: int = 0
     duplicate: int = 0
@@ -52,27 +48,9 @@ class Seen:
     already_final: int = 0
     markers: int = 0
     conflicts: list[str] = field(default_factory=list)
-    """Release ids (hex) with a second, different payload: each a privacy incident."""
 
-    def count(self, outcome: Outcome) -> None:
-        if outcome == "merged":
-            self.merged += 1
-        elif outcome == "duplicate":
-            self.duplicate += 1
-        elif outcome == "conflict":
-            self.conflict += 1
-        else:
-            self.already_final += 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A marker that replay may meet again, and what its epoch had decided before it."""
-
-    offset: int
-    epoch: int
-    from_ms: int
-    through_ms: int
+    def count(self, outcome: ReleaseOutcome) -> None:
+        setattr(self, outcome.value, getattr(self, outcome.value) + 1)
 
 
 class Rollup:
@@ -82,13 +60,13 @@ class Rollup:
         self._pipeline, self._partition, self._calendar = pipeline, partition, calendar
         self._max_bytes = max_transaction_bytes
         self._epochs: dict[int, Epoch] = {}
-        self._marks: deque[_Mark] = deque()
+        self._history = DecidedHistory()
         self._position = 0
         self._committed: RollupState | None = None
         self._in_hand: StepInHand[RollupState] = StepInHand()
-        self._queue: _Due | None = None
+        self._publishing: Iterator[DueRecord] | None = None
         self._expire_before_ms: int | None = None
-        self.seen = Seen()
+        self.seen = MergeCounts()
         self.failed = 0
 
     def restore(self, commit: Commit | None, history: Iterable[bytes]) -> int:
@@ -107,7 +85,8 @@ class Rollup:
             )
         for saved in state.epochs:
             epoch = self._epoch(saved.epoch, saved.partitions, saved.window_ms)
-            epoch.from_ms, epoch.through_ms, epoch.cursor = saved.from_ms, saved.through_ms, saved.cursor
+            epoch.decided = DecidedWindows(saved.window_ms, saved.from_ms, saved.through_ms)
+            epoch.cursor = saved.cursor
         self._position, self._committed = commit.offset, state
         for payload in history:
             record = decode_at("roll-up topic", payload)
@@ -120,7 +99,7 @@ class Rollup:
         day_ms = self._day_end_ms(end_ms)
         return any(
             not epoch.cursor.covers(day_ms, "day", None)
-            and (self._final_ms(epoch) < _FOREVER_MS or day_ms <= self._day_end_ms(epoch.through_ms))
+            and (not self._ended(epoch) or day_ms <= self._day_end_ms(epoch.decided.through_ms))
             for epoch in self._epochs.values()
         )
 
@@ -130,13 +109,13 @@ class Rollup:
         open_ends = (
             epoch.cursor.end_ms - LONGEST_DAY_MS
             for epoch in self._epochs.values()
-            if self._final_ms(epoch) < _FOREVER_MS
-            or not epoch.cursor.covers(self._day_end_ms(epoch.through_ms), "day", None)
+            if not self._ended(epoch)
+            or not epoch.cursor.covers(self._day_end_ms(epoch.decided.through_ms), "day", None)
         )
-        return max(0, min(open_ends, default=_FOREVER_MS - 1))
+        return max(0, min(open_ends, default=FOREVER_MS))
 
     def add(self, offset: int, payload: bytes) -> None:
-        """Merge one record of the sketch topic; outcomes are counted in `seen`.
+        """Merge one record of the sketch topic; what became of it is counted in `seen`.
 
         Raises FormatError for bytes that are no record of this version, IncompatibleError for a release that cannot
         belong to its epoch, StateError where a close marker is missing. A second payload for a known release is
@@ -170,121 +149,95 @@ class Rollup:
 
     def checkpoint(self) -> Step | None:
         """A commit of the position alone, None where nothing moved."""
-        return self._in_hand.step(self._moved_position) if self._in_hand.free and self._queue is None else None
-
-    def _day_end_ms(self, end_ms: int) -> int:
-        return self._calendar.span("day", end_ms - 1).end_ms
+        return self._in_hand.step(self._moved_position) if self._in_hand.free and self._publishing is None else None
 
     def _is_mine(self, record: Release | CloseMarker | RollupRecord) -> bool:
         return record.pipeline == self._pipeline and record.partition == self._partition
 
     def _mark(self, marker: CloseMarker, offset: int) -> None:
         epoch = self._epoch(marker.epoch, marker.partitions, marker.window_ms)
-        self._marks.append(_Mark(offset, marker.epoch, epoch.from_ms, epoch.through_ms))
+        self._history.note(offset, marker.epoch, epoch.decided)
         epoch.mark(marker)
         self.seen.markers += 1
 
     def _merge(self, release: Release, offset: int, payload: bytes) -> None:
         epoch = self._epoch(release.epoch, release.partitions, release.window.end_ms - release.window.start_ms)
-        outcome = epoch.add(release, payload, offset, self._final_ms(epoch))
+        outcome = epoch.merge(release, payload, offset, self._final_ms(epoch))
         self.seen.count(outcome)
-        if outcome == "conflict":
+        if outcome is ReleaseOutcome.CONFLICT:
             self.seen.conflicts.append(release.release_id.hex())
 
     def _epoch(self, number: int, partitions: int, window_ms: int) -> Epoch:
         epoch = self._epochs.get(number)
         if epoch is None:
-            head = EpochHead(self._pipeline, number, self._partition, partitions, window_ms)
-            epoch = self._epochs[number] = Epoch(head, self._calendar, Cursor(0, 0, None))
+            head = EpochHead(self._pipeline, number, self._partition, partitions)
+            epoch = self._epochs[number] = Epoch(head, self._calendar, DecidedWindows(window_ms))
         return epoch
 
-    def _final_ms(self, epoch: Epoch) -> int:
-        """Spans that end at or before this are final. After an epoch has reached the next one, all of its spans are."""
-        for number, later in self._epochs.items():
-            if number > epoch.head.epoch and later.marked and epoch.marked and later.from_ms <= epoch.through_ms:
-                return _FOREVER_MS
-        return epoch.through_ms
+    def _ended(self, epoch: Epoch) -> bool:
+        """Whether the epoch has reached the border at which a later one begins."""
+        return epoch.decided.some and any(
+            number > epoch.head.epoch and later.decided.some and later.decided.from_ms <= epoch.decided.through_ms
+            for number, later in self._epochs.items()
+        )
 
-    def _due(self) -> _Due:
-        """Every record that is due; what is final, then what has expired."""
+    def _final_ms(self, epoch: Epoch) -> int:
+        """Spans that end at or before this are final: all of them, once the epoch has ended."""
+        return FOREVER_MS if self._ended(epoch) else epoch.decided.through_ms
+
+    def _day_end_ms(self, end_ms: int) -> int:
+        return self._calendar.span("day", end_ms - 1).end_ms
+
+    def _next_records(self) -> Prepared[RollupState] | None:
+        """As many records as a transaction has room for, and the position behind them; None where none is left."""
+        if self._publishing is None:
+            self._publishing = self._due_records()
+        records: list[Record] = []
+        room = self._max_bytes
+        for due in self._publishing:
+            content = due.content
+            value = encode(content)
+            records.append(Record(ROLLUPS, self._partition, content.key, value, content.window.end_ms))
+            if due.cursor is not None:
+                due.epoch.cursor = due.cursor
+            room -= len(value)
+            if room <= 0:
+                break
+        if not records:
+            self._publishing = None
+            return None
+        return self._prepared(tuple(records), self._state())
+
+    def _due_records(self) -> Iterator[DueRecord]:
+        """Every record that is due: what is final, then what has expired."""
         for _, epoch in sorted(self._epochs.items()):
-            while (span := epoch.due(self._final_ms(epoch))) is not None:
-                yield from self._final(epoch, span)
-                del epoch.spans[span.grain, span.window.start_ms]
+            yield from final_records(epoch, partial(self._final_ms, epoch))
         if self._expire_before_ms is not None:
             for _, epoch in sorted(self._epochs.items()):
-                yield from self._provisional(epoch, self._expire_before_ms)
+                yield from provisional_records(epoch, self._expire_before_ms)
             self._expire_before_ms = None
-
-    def _final(self, epoch: Epoch, span: Span) -> _Due:
-        end_ms, rank = span.rank
-        coarser = epoch.coarser(span.window) if span.grain == self._calendar.base else []
-        for key in sorted(span.keys):
-            if epoch.cursor.covers(end_ms, span.grain, key):
-                continue
-            total = span.keys.pop(key).sum  # its memory is free again before the next key takes any
-            for around in coarser:
-                around.entry(key, total).sum.add_sum(total)
-            record = epoch.record(span, key, total, complete=True)
-            yield self._record(record), epoch, Cursor(end_ms, rank, key)
-        epoch.cursor = Cursor(end_ms, rank, None)
-
-    def _provisional(self, epoch: Epoch, before_ms: int) -> _Due:
-        """Open spans that should have ended, as far as they are known, where they changed since the last time."""
-        late = [span for span in epoch.spans.values() if span.window.end_ms <= before_ms]
-        for span in sorted(late, key=lambda s: s.rank):
-            parts = epoch.parts(span)
-            for key in sorted({key for part in parts for key in part.keys}):
-                sums = [part.keys[key].sum for part in parts if key in part.keys]
-                revision = epoch.revision(span, sum(part.releases for part in sums), complete=False)
-                if span.published.get(key, 0) >= revision:
-                    continue
-                total = TallySum.like(sums[0])
-                for part in sums:
-                    total.add_sum(part)
-                record = epoch.record(span, key, total, complete=False)
-                span.published[key] = revision
-                yield self._record(record), epoch, None
 
     def _moved_position(self) -> Prepared[RollupState] | None:
         state = self._state()
         return None if state == self._committed else self._prepared((), state)
 
-    def _next_records(self) -> Prepared[RollupState] | None:
-        """The next records of the queue, which is begun where there is none and dropped once it is empty."""
-        if self._queue is None:
-            self._queue = self._due()
-        records: list[Record] = []
-        room = self._max_bytes
-        for record, epoch, cursor in self._queue:
-            records.append(record)
-            if cursor is not None:
-                epoch.cursor = cursor
-            room -= len(record.value)
-            if room <= 0:
-                break
-        if not records:
-            self._queue = None
-            return None
-        return self._prepared(tuple(records), self._state())
-
     def _state(self) -> RollupState:
         """The offset at which replay must begin, what was decided there, and what is published by now."""
         spans = (span for epoch in self._epochs.values() for span in epoch.spans.values())
         offset = min((s.first_offset for s in spans if s.first_offset is not None), default=self._position)
-        while self._marks and self._marks[0].offset < offset:
-            self._marks.popleft()
-        decided = {number: (epoch.from_ms, epoch.through_ms) for number, epoch in self._epochs.items()}
-        for mark in reversed(self._marks):
-            decided[mark.epoch] = (mark.from_ms, mark.through_ms)
+        decided = self._history.at(offset, {number: epoch.decided for number, epoch in self._epochs.items()})
         epochs = tuple(
-            EpochState(n, e.head.partitions, e.head.window_ms, *decided[n], e.cursor)
-            for n, e in sorted(self._epochs.items())
+            EpochState(
+                number,
+                epoch.head.partitions,
+                epoch.decided.size_ms,
+                decided[number].from_ms,
+                decided[number].through_ms,
+                epoch.cursor,
+            )
+            for number, epoch in sorted(self._epochs.items())
         )
         return RollupState(self._calendar.zone, offset, epochs)
 
     def _prepared(self, records: tuple[Record, ...], state: RollupState) -> Prepared[RollupState]:
         return Prepared(Step(records, (Commit(self._partition, state.offset, encode_rollup_state(state)),)), state)
-
-    def _record(self, record: RollupRecord) -> Record:
-        return Record(ROLLUPS, self._partition, record.key, encode(record), record.window.end_ms)

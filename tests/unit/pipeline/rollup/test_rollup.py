@@ -21,7 +21,7 @@ from support.rollup_runs import (
 
 from sfm_stream.errors import FormatError, IncompatibleError, StateError
 from sfm_stream.estimation.estimate import estimate
-from sfm_stream.pipeline.rollup import open_spans as sums
+from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.position import decode_rollup_state
 from sfm_stream.pipeline.rollup.rollup import Rollup
@@ -40,7 +40,7 @@ A, B = encode_key("a"), encode_key("b")
 
 @pytest.fixture(autouse=True)
 def _cheap(monkeypatch):
-    monkeypatch.setattr(sums, "estimate", cheap_estimate)
+    monkeypatch.setattr(publication, "estimate", cheap_estimate)
 
 
 def quarter(number):
@@ -97,7 +97,7 @@ def test_a_day_is_the_tally_of_its_releases_exactly():
 
 
 def test_the_figures_of_a_record_are_the_estimate_of_its_tally(monkeypatch):
-    monkeypatch.setattr(sums, "estimate", estimate)
+    monkeypatch.setattr(publication, "estimate", estimate)
     (hour,) = run_of(UTC, [*windows(0, 1), closed(0, 4)]).finish()
     found = estimate(hour.tally)
     figures = (hour.value, hour.standard_error, hour.low, hour.high)
