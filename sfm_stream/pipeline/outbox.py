@@ -6,15 +6,23 @@
     copy.step()                       the next transaction that is due, or None; the same until committed() is called
     copy.committed(step)              it is in the log
 
-Records are copied in the order of the outbox, and only such as belong there. One that does not stops the copy before
-anything that is not yet committed: what is public stays public. A successor reads again, without copying it, what was
-copied of windows that no marker has closed, so that a second payload is refused by it too.
+Records are copied in the order of the outbox. A record that does not belong there is refused, for good:
+
+    state     add()                              step(), checkpoint()     committed(the step in hand)
+    COPYING   the record waits; or is refused:   as in in_hand.py         COPYING
+              REFUSED, and the error is raised
+    REFUSED   the same error                     the same error           REFUSED: it may have been under way
+
+So what is public stays public, and nothing more follows. Which record may follow is decided in outbox_epoch.py.
+
+A successor also reads what was copied of windows that no marker has closed. It does not copy these releases again, but
+refuses a second payload for them.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
 
@@ -23,6 +31,7 @@ import msgspec
 from sfm_stream.errors import ConflictError, FormatError, SfmStreamError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
+from sfm_stream.pipeline.outbox_epoch import OutboxEpoch, ReleaseRead
 from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, Commit, Record, Step
 from sfm_stream.units import SKETCHES
@@ -32,16 +41,16 @@ from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 class _Stored(StoredFields, frozen=True):
     offset: Annotated[int, msgspec.Meta(ge=0)]
-    since: Annotated[int, msgspec.Meta(ge=0)]
-    """The first copied release of a window that no marker has closed; the offset where there is none."""
+    reads_from: Annotated[int, msgspec.Meta(ge=0)]
+    """Offset of the first copied release of a window that no marker has closed; that of the position without one."""
 
 
 _CODEC = StateCodec(_Stored, version=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A record that is not copied yet, its offset in the outbox, and since when it may be public."""
+class _Waiting:
+    """A record that is not copied yet, its offset in the outbox, and the time from which on it may be public."""
 
     offset: int
     record: Record
@@ -50,21 +59,10 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """What a step does: how many of the held records it copies, and the position that it commits."""
+    """What is true once a step is committed: so many of the waiting records are copied, up to this position."""
 
     count: int
     position: int
-
-
-@dataclass(slots=True)
-class _Epoch:
-    """What was read of one epoch: releases behind its last marker, and that marker."""
-
-    digests: dict[bytes, tuple[bytes, int, int]] = field(default_factory=dict)
-    """Release id -> (digest of its payload, end of its window, offset), in order of offset."""
-    through_ms: int | None = None
-    marker: bytes = b""
-    """Digest of the last marker."""
 
 
 class OutboxCopy:
@@ -77,8 +75,10 @@ class OutboxCopy:
     def __init__(self, pipeline: str, partition: int, max_transaction_bytes: int, hold_ms: int | None = None) -> None:
         self._pipeline, self._partition = pipeline, partition
         self._max_bytes, self._hold_ms = max_transaction_bytes, hold_ms
-        self._held: deque[_Held] = deque()
-        self._epochs: dict[int, _Epoch] = {}
+        self._waiting: deque[_Waiting] = deque()
+        self._epochs: dict[int, OutboxEpoch] = {}
+        # All before `_position` is read, all before `_committed` is committed. Records before `_copied` were public
+        # when this object was made: they are judged and not copied again.
         self._position = self._committed = self._copied = 0
         self._now_ms = NO_TIME
         self._in_hand: StepInHand[_Copied] = StepInHand()
@@ -92,7 +92,7 @@ class OutboxCopy:
         """
         if commit is not None:
             stored = _stored(commit)
-            self._position, self._committed, self._copied = stored.since, stored.offset, stored.offset
+            self._position, self._committed, self._copied = stored.reads_from, stored.offset, stored.offset
         return self._position
 
     def add(self, offset: int, key: bytes | None, payload: bytes | None) -> None:
@@ -103,9 +103,9 @@ class OutboxCopy:
         """
         self._require_no_refusal()
         try:
-            held = self._judge(offset, key, payload)
+            waiting = self._judge(offset, key, payload)
             if offset >= self._copied:
-                self._held.append(held)
+                self._waiting.append(waiting)
         except SfmStreamError as error:
             self._refusal = error
             raise
@@ -119,11 +119,6 @@ class OutboxCopy:
         """What is due is decided by this time from now on. A step that was given stays due."""
         self._now_ms = now_ms
 
-    @property
-    def wakes_ms(self) -> int | None:
-        """When the first record that is held becomes due; None where none is, or nothing has to wait."""
-        return self._held[0].due_ms if self._held and self._hold_ms is not None else None
-
     def step(self) -> Step | None:
         """The next transaction: as many records as are due and have room, at least one, and the new position.
 
@@ -136,7 +131,7 @@ class OutboxCopy:
         """Take the step as done."""
         copied = self._in_hand.committed(step)
         for _ in range(copied.count):
-            self._held.popleft()
+            self._waiting.popleft()
         self._committed = copied.position
 
     def checkpoint(self) -> Step | None:
@@ -145,34 +140,34 @@ class OutboxCopy:
         return self._in_hand.step(self._moved_position) if self._in_hand.free else None
 
     def _moved_position(self) -> Prepared[_Copied] | None:
-        if self._held or self._position <= self._committed:
+        if self._waiting or self._position <= self._committed:
             return None
         return self._prepared((), self._position)
 
     def _next_records(self) -> Prepared[_Copied] | None:
-        count = self._fitting()
+        count = self._count_due()
         if not count:
             return None
-        records = tuple(held.record for held in islice(self._held, count))
-        return self._prepared(records, self._held[count].offset if count < len(self._held) else self._position)
+        records = tuple(waiting.record for waiting in islice(self._waiting, count))
+        return self._prepared(records, self._waiting[count].offset if count < len(self._waiting) else self._position)
 
-    def _fitting(self) -> int:
-        """How many of the held records make up the next step."""
+    def _count_due(self) -> int:
+        """How many of the waiting records are due and have room in one transaction; at least one of those due."""
         count, room = 0, self._max_bytes
-        for held in self._held:
-            room -= len(held.record.key) + len(held.record.value)
-            if (count and room < 0) or (self._hold_ms is not None and self._now_ms < held.due_ms):
+        for waiting in self._waiting:
+            room -= len(waiting.record.key) + len(waiting.record.value)
+            if (count and room < 0) or (self._hold_ms is not None and self._now_ms < waiting.due_ms):
                 break
             count += 1
         return count
 
     def _prepared(self, records: tuple[Record, ...], position: int) -> Prepared[_Copied]:
-        open_from = (at for epoch in self._epochs.values() for _, _, at in islice(epoch.digests.values(), 1))
-        metadata = _CODEC.encode(position, min([position, *open_from]))
-        step = Step(records, (Commit(self._partition, position, metadata),))
+        open_offsets = (epoch.first_open_offset for epoch in self._epochs.values())
+        reads_from = min([position, *(offset for offset in open_offsets if offset is not None)])
+        step = Step(records, (Commit(self._partition, position, _CODEC.encode(position, reads_from)),))
         return Prepared(step, _Copied(len(records), position))
 
-    def _judge(self, offset: int, key: bytes | None, payload: bytes | None) -> _Held:
+    def _judge(self, offset: int, key: bytes | None, payload: bytes | None) -> _Waiting:
         """The record to publish, after every check."""
         where = f"outbox, partition {self._partition}, offset {offset}"
         if offset < self._position:
@@ -193,14 +188,13 @@ class OutboxCopy:
         if key != expected:
             kind = "close marker" if isinstance(record, CloseMarker) else "release"
             raise StateError(f"{where}: the record key is not the one of the {kind} in it")
-        epoch = self._epochs.setdefault(record.epoch, _Epoch())
+        epoch = self._epochs.setdefault(record.epoch, OutboxEpoch())
         if isinstance(record, CloseMarker):
-            _mark(epoch, record, payload_digest(payload), where)
+            _take_marker(epoch, record, payload_digest(payload), where)
         else:
-            _note(epoch, record, payload_digest(payload), offset, where)
-        return _Held(
-            offset, Record(SKETCHES, self._partition, expected, payload, end_ms), end_ms + (self._hold_ms or 0)
-        )
+            _take_release(epoch, record, payload_digest(payload), offset, where)
+        to_publish = Record(SKETCHES, self._partition, expected, payload, end_ms)
+        return _Waiting(offset, to_publish, end_ms + (self._hold_ms or 0))
 
     def _require_no_refusal(self) -> None:
         if self._refusal is not None:
@@ -214,38 +208,40 @@ def _key_and_end_ms(record: Release | CloseMarker) -> tuple[bytes, int]:
     return record.key, record.window.end_ms
 
 
-def _note(epoch: _Epoch, release: Release, digest: bytes, offset: int, where: str) -> None:
+def _take_release(epoch: OutboxEpoch, release: Release, digest: bytes, offset: int, where: str) -> None:
     """A release must be of a window that no marker has closed, and the only payload of its id."""
-    if epoch.through_ms is not None and release.window.start_ms < epoch.through_ms:
+    read = epoch.release(release.release_id, digest, release.window, offset)
+    if read is ReleaseRead.BEHIND_MARKER:
+        assert epoch.through_ms is not None
         raise StateError(
             f"{where}: a release for the window that ends at {instant(release.window.end_ms)}, behind the close "
             f"marker of epoch {release.epoch} through {instant(epoch.through_ms)}"
         )
-    known, _, _ = epoch.digests.setdefault(release.release_id, (digest, release.window.end_ms, offset))
-    if known != digest:
+    if read is ReleaseRead.SECOND_PAYLOAD:
         raise ConflictError(
             f"{where}: a second, different payload for release {release.release_id.hex()}: a privacy incident. It was "
             "not published; keep the outbox"
         )
 
 
-def _mark(epoch: _Epoch, marker: CloseMarker, digest: bytes, where: str) -> None:
+def _take_marker(epoch: OutboxEpoch, marker: CloseMarker, digest: bytes, where: str) -> None:
     """A marker must go on where the one before it ended, or be the same once more."""
-    if epoch.through_ms is not None and marker.start_ms != epoch.through_ms and digest != epoch.marker:
+    if not epoch.follows(marker.start_ms, digest):
+        assert epoch.through_ms is not None
         raise StateError(
             f"{where}: a close marker of epoch {marker.epoch} from {instant(marker.start_ms)} on, the one before it "
             f"ended at {instant(epoch.through_ms)}"
         )
-    epoch.through_ms, epoch.marker = marker.through_ms, digest
-    epoch.digests = {name: seen for name, seen in epoch.digests.items() if seen[1] > marker.through_ms}
+    epoch.marker(marker.through_ms, digest)
 
 
 def _stored(commit: Commit) -> _Stored:
     """What is in a committed position. Raises StateError where it is not one this version wrote."""
     where = f"outbox, partition {commit.partition}"
     stored = _CODEC.decode_commit(commit, where)
-    if stored.since > stored.offset:
+    if stored.reads_from > stored.offset:
         raise StateError(
-            f"{where}: the committed state begins at offset {stored.since}, behind its own position {stored.offset}"
+            f"{where}: the committed state begins at offset {stored.reads_from}, behind its own position "
+            f"{stored.offset}"
         )
     return stored
