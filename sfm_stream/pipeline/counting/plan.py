@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sfm_stream.errors import StateError
 from sfm_stream.privacy.key_rules import KeyRule
 from sfm_stream.privacy.released_span import ReleasedSpan, only
+from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.windows.tumbling import Tumbling
 
@@ -41,7 +43,11 @@ class CountingPlan:
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:
-        assert self.windows.size_ms == self.span.size_ms, "windows of another size than the released span"
+        if self.windows.size_ms != self.span.size_ms:
+            raise StateError(
+                f"the windows of a plan have {duration(self.windows.size_ms)}, its released span has "
+                f"{duration(self.span.size_ms)}: what is priced is not what would be released"
+            )
 
     @property
     def span(self) -> ReleasedSpan:

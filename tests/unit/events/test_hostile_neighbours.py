@@ -265,7 +265,7 @@ def test_a_line_longer_than_a_record_may_be_gives_its_time_up_to_a_bound(tmp_pat
     path.write_bytes(b"\n".join([*rows, value(b'"%b"' % (b"x" * 4000), 25, order=2)]))
     lines = LineInput(str(path), complete=True, max_line_bytes=2000, chunk_bytes=64)
     times, reasons = [], []
-    extractor = PythonExtractor(format_of(form), plan_of().shape, keys=table_of(plan_of()))
+    extractor = PythonExtractor(format_of(form), plan_of().span.shape, keys=table_of(plan_of()))
     while not isinstance(batch := lines.read(0), InputEnd):
         if batch is not None:
             columns = extractor.columns([batch])
