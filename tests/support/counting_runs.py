@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def first_state(plan: CountingPlan) -> PartitionState:
     )
 
 
-def moved(state: PartitionState, **progress: object) -> PartitionState:
+def moved(state: PartitionState, **progress: Any) -> PartitionState:
     """The state with its one span closed through another border, or with another cursor."""
     return replace(state, spans=(replace(state.span, **progress),))
 
