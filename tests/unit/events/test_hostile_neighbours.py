@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from support.counting_runs import PRESENCE, Log, Same, contents, declared, first_state, plan_of, table_of
 from support.embedded_runs import MINUTE_MS, START_MS, NoFlips, payloads, run_here, write_config
-from unit.pipeline.counting.test_neighbours import FORM, REAL, assert_alike, assert_one_cell, run
+from support.neighbour_runs import FORM, REAL, assert_alike, run
+from support.neighbours import assert_one_cell
 
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.formats.format import Fields

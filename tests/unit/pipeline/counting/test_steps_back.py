@@ -25,7 +25,7 @@ from support.counting_runs import (
     state_in,
     table_of,
 )
-from unit.pipeline.counting import test_neighbours as whole
+from support.neighbour_runs import DECLARED, HUGE, REAL, Event, assert_alike, cut, removed, run, same_places
 
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.counter import WindowCounter
@@ -33,8 +33,7 @@ from sfm_stream.types import NO_TIME, EventColumns, Reason
 from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.keys import encode_key
 
-Event = whole.Event
-KEYS = [whole.DECLARED, PRESENCE]
+KEYS = [DECLARED, PRESENCE]
 
 
 def plan(keys=PRESENCE, margin=1000, size=1000, **arguments):
@@ -56,9 +55,9 @@ X = ("a", "X", 1, 1000)
 @pytest.mark.parametrize("keys", KEYS, ids=["declared", "presence"])
 @pytest.mark.parametrize("places", [[], [50], [51], [50, 51], [20, 51, 90]])
 def test_a_record_stamped_ahead_changes_one_cell_of_its_own(keys, places):
-    batches = whole.cut(AHEAD, places)
-    whole.assert_alike(whole.REAL, plan(keys), batches, whole.removed(batches, X))
-    log = whole.run(whole.REAL, plan(keys), batches, Same(255))
+    batches = cut(AHEAD, places)
+    assert_alike(REAL, plan(keys), batches, removed(batches, X))
+    log = run(REAL, plan(keys), batches, Same(255))
     assert len(contents(log.records)[0, encode_key("a")]) > 20, "the records behind the step are counted"
 
 
@@ -82,15 +81,15 @@ def replace_margin(windows):
 
 @pytest.mark.parametrize("wrong", [ClosesAtOnce, JudgesByTheClock])
 def test_either_fault_is_caught(wrong):
-    right = plan(whole.DECLARED)
+    right = plan(DECLARED)
     windows = right.windows
     faulty = replace(
         right,
         windows=wrong(windows.size_ms, windows.grace_ms, windows.max_future_skew_ms, windows.start_ms, margin_ms=1000),
     )
-    batches = whole.cut(AHEAD, [50, 51])
+    batches = cut(AHEAD, [50, 51])
     with pytest.raises(AssertionError, match="releases: the item moved more than one"):
-        whole.assert_alike(whole.REAL, faulty, batches, whole.removed(batches, X))
+        assert_alike(REAL, faulty, batches, removed(batches, X))
 
 
 @st.composite
@@ -102,7 +101,7 @@ def stepping(draw):
         "grace": draw(st.sampled_from([0, 3, 20])),
         "skew": draw(st.sampled_from([0, 15])),
         "margin": margin,
-        "max_transaction_bytes": draw(st.sampled_from([1, 400, whole.HUGE])),
+        "max_transaction_bytes": draw(st.sampled_from([1, 400, HUGE])),
     }
     events, clock = [], draw(st.integers(0, 30))
     for _ in range(draw(st.integers(1, 25))):
@@ -112,7 +111,7 @@ def stepping(draw):
         events.append(Event(time, draw(st.sampled_from(["b", "a", 0])), draw(st.integers(0, 4)), arrival))
     chosen = draw(st.sampled_from(events))
     events.append(Event(clock + 60 + margin, "end", "end", clock + 60 + margin))
-    batches = whole.cut(events, draw(st.lists(st.integers(0, 25), max_size=5)))
+    batches = cut(events, draw(st.lists(st.integers(0, 25), max_size=5)))
     return arguments, batches, (chosen.key, chosen.item, chosen.time // 10, 10)
 
 
@@ -120,9 +119,9 @@ def stepping(draw):
 @given(stepping(), st.sampled_from(KEYS), st.integers(0, 2**32))
 def test_within_the_margin_a_removed_item_moves_one_cell(case, keys, seed):
     arguments, batches, target = case
-    chosen, neighbour = plan_of(keys, unit="removed", **arguments), whole.removed(batches, target)
-    assume(keys is whole.DECLARED or whole.same_places(chosen, batches, neighbour))
-    whole.assert_alike(whole.REAL, chosen, batches, neighbour, seed)
+    chosen, neighbour = plan_of(keys, unit="removed", **arguments), removed(batches, target)
+    assume(keys is DECLARED or same_places(chosen, batches, neighbour))
+    assert_alike(REAL, chosen, batches, neighbour, seed)
 
 
 @settings(max_examples=60, deadline=None)
@@ -130,7 +129,7 @@ def test_within_the_margin_a_removed_item_moves_one_cell(case, keys, seed):
 def test_within_the_margin_selection_of_other_keys_is_untouched(case, digit):
     arguments, batches, target = case
     chosen = plan_of(SELECTED, unit="removed", **arguments)
-    logs = [whole.run(whole.REAL, chosen, part, Same(digit)) for part in (batches, whole.removed(batches, target))]
+    logs = [run(REAL, chosen, part, Same(digit)) for part in (batches, removed(batches, target))]
     one, other = ({(r.key, r.timestamp_ms): r.value for r in log.releases} for log in logs)
     place = encode_key(target[0]), (target[2] + 1) * 10
     assert {p: v for p, v in one.items() if p != place} == {p: v for p, v in other.items() if p != place}
