@@ -115,16 +115,16 @@ class CountingLimits:
 
         A wrong field name must not drain a topic, a wrong partitioner must not publish counts without their records.
         """
-        found, limit = columns.reasons, self._plan.limits.max_consecutive_invalid
-        counted = (found == Reason.OK) | (found >= _FIRST_TIME_REASON)
+        reasons, limit = columns.reasons, self._plan.limits.max_consecutive_invalid
+        counted = (reasons == Reason.OK) | (reasons >= _FIRST_TIME_REASON)
         # A key outside the declared list says nothing against the [event] section: most keys may be outside. Nor does
         # it say that the topic is keyed well: it ends no run of misplaced keys.
-        valid = counted | (found == Reason.KEY_NOT_DECLARED)
-        placed = counted[counted | (found == Reason.KEY_MISPLACED)]
+        valid = counted | (reasons == Reason.KEY_NOT_DECLARED)
+        in_place = counted[counted | (reasons == Reason.KEY_MISPLACED)]
         invalid, self._invalid_run = _longest_run(self._invalid_run, valid)
-        misplaced, self._misplaced_run = _longest_run(self._misplaced_run, placed)
+        misplaced, self._misplaced_run = _longest_run(self._misplaced_run, in_place)
         if invalid > limit:
-            top, which = Reason(int(np.bincount(found[found != Reason.OK]).argmax())), "records"
+            top, which = Reason(int(np.bincount(reasons[reasons != Reason.OK]).argmax())), "records"
         elif misplaced > limit:
             top, which = Reason.KEY_MISPLACED, "records with a declared key"
         else:
