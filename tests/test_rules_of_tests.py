@@ -18,6 +18,7 @@ CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}
 LEAST_LIMIT_S = 180
 """So long at least an event is waited for, where it says how long: support/patience.py waits longer."""
 LIMITS = {"timeout", "timeout_s", "patience_s"}
+MAX_LINES = 500
 TESTED_ELSEWHERE = {
     "cli": "integration/test_cli.py and those beside it: as whoever calls it does",
     "composition": "integration/: what is put together there is run as a whole",
@@ -121,6 +122,12 @@ def no_wait_is_short(path: str, source: str) -> list[str]:
     return found
 
 
+def no_file_is_long(path: str, source: str) -> list[str]:
+    """A long file holds several subjects: split it by them."""
+    lines = len(source.splitlines())
+    return [f"{path}: {lines} lines, at most {MAX_LINES}"] if lines > MAX_LINES else []
+
+
 def no_exception_is_silent(path: str, source: str) -> list[str]:
     """Whoever passes over a rule of lint says why, on the same line."""
     silent = re.compile(r"#\s*noqa(?!: [A-Z0-9, ]+ -- \w)")
@@ -165,6 +172,7 @@ CAUGHT = {
         "x = 1  # no" + "qa: S101",
         "x = 1  # no" + "qa: S101, PT017  # why",
     ],
+    no_file_is_long: ["x = 1\n" * (MAX_LINES + 1)],
 }
 ALLOWED = [
     "x = eval(text)  # no" + "qa: S307 -- digits",
