@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         flip,
         keyed_blake2b,
         merge,
+        sum_disjoint,
     )
 else:
 
@@ -98,4 +99,5 @@ __all__ = [
     "flip",
     "keyed_blake2b",
     "merge",
+    "sum_disjoint",
 ]

@@ -21,7 +21,7 @@ from sfm_stream.errors import (
     UnusableRecords,
     UsageError,
 )
-from sfm_stream.estimation.estimate import Estimate, Status, estimate
+from sfm_stream.estimation.estimate import Estimate, Status, estimate, sum_disjoint
 from sfm_stream.estimation.pair import PairEstimate, estimate_pair
 from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.hashing import XXH64, ItemHash, keyed_blake2b
@@ -65,4 +65,5 @@ __all__ = [
     "flip",
     "keyed_blake2b",
     "merge",
+    "sum_disjoint",
 ]

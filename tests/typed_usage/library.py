@@ -43,6 +43,7 @@ from sfm_stream import (
     flip,
     keyed_blake2b,
     merge,
+    sum_disjoint,
 )
 
 
@@ -76,6 +77,7 @@ def sketches() -> None:
     assert_type(release.hash, str)
     assert_type(release.bits, bytes)
     assert_type(merge([release, other]), SfmSketch)
+    assert_type(sum_disjoint([estimate(release), estimate(other)]), Estimate)
     assert_type(Tally.of([release]) + Tally.of([other]), Tally)
 
 
