@@ -1,4 +1,4 @@
-"""What must not be there where an epoch starts for the first time: releases of its windows, and old workers."""
+"""What a first start refuses: windows of the epoch that were released before, and workers of an earlier epoch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.wire.codec import CloseMarker, decode
 
 PATIENCE_S = 60.0
-"""How long a first start waits for transactions that are undecided."""
+"""How long a first start waits for open transactions to be committed or aborted."""
 
 
 def require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int], start_ms: int) -> None:
-    """Nothing of this epoch is there, nor of any other for windows that it would count: the ledger may be a new one.
+    """Raise StateError if the outbox or the sketch topic holds a release of this epoch, or one from start_ms on.
 
-    What is undecided is waited for: it may be released yet.
+    The ledger alone does not tell: it may have been deleted and made anew. Open transactions are waited for, since they
+    may still be committed.
     """
     for topic in (names.outbox, names.sketches):
         for partition in partitions:
@@ -41,7 +42,10 @@ def require_unreleased(log: TopicLog, names: Names, partitions: Sequence[int], s
 
 
 def require_stopped(log: TopicLog, names: Names, known: dict[int, dict[str, Entry]]) -> None:
-    """No worker of an earlier epoch may run that does not know yet where its epoch ends."""
+    """Raise StateError if a worker of another epoch runs: it would not learn where its epoch has to end.
+
+    known: partition to the entries of the ledger.
+    """
     for epoch in sorted({epoch for entries in known.values() for epoch in other_epochs(entries, names.epoch)}):
         if log.group_members(names.ingest_group(epoch)):
             raise StateError(

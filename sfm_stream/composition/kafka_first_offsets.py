@@ -1,4 +1,8 @@
-"""Where the first start of an epoch begins to read: before all that it counts, behind what another clock stamped."""
+"""The offsets at which the first start of an epoch begins to read.
+
+They lie before every record that the epoch counts, and behind all batches that another clock stamped than
+kafka.timestamps says: a worker refuses to read those.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,12 @@ _log = logging.getLogger(__name__)
 def first_offsets(
     config: Config, log: TopicLog, topic: str, partitions: Sequence[int], start_ms: int, *, follows: bool
 ) -> dict[int, int]:
-    """Partition to an offset before the first record that may hold an event of the first window.
+    """Partition to the offset at which reading begins: before the first record that may hold an event of a window.
 
-    A worker refuses a batch that another clock stamped than kafka.timestamps says. Where one would come first, the
-    offset is the one behind the last of them. follows: another epoch did run, perhaps up to such a batch; then all that
-    would be read is looked through, so that a new epoch gets past it. Raises StateError where the log begins too late,
-    or where such records were written at a time that is to be counted.
+    If the first batch there was stamped by another clock, the offset is the one behind the last such batch. follows:
+    whether an epoch ran before this one. It may have stopped at such a batch, so then all batches are looked at, not
+    only the first. Raises StateError if the log begins too late, or if batches of another clock may have been written
+    after start_ms.
     """
     first_ms = start_ms - config.window.max_future_skew
     begins = log.starts(topic, partitions)
@@ -36,7 +40,7 @@ def first_offsets(
         if (offset := _behind_other_clock(config.kafka.timestamps, log, topic, partition, at, start_ms, follows))
         is not None
     }
-    # Of a partition that is read from behind such batches all before them was written before window.start.
+    # Where reading begins behind batches of another clock, everything before was written before window.start.
     late = [
         p
         for p, (offset, stamp_ms) in log.first_records(topic, partitions).items()
@@ -53,9 +57,10 @@ def first_offsets(
 def _behind_other_clock(
     timestamps: str, log: TopicLog, topic: str, partition: int, start: int, start_ms: int, follows: bool
 ) -> int | None:
-    """The offset behind the last batch of another clock from `start` on; None without any, or if the first is none.
+    """The offset behind the last batch from `start` on that another clock stamped; None if there is none.
 
-    follows: look further than the first in any case. Raises StateError where one may be from after start_ms.
+    None too if the first batch is no such batch, unless `follows`. Raises StateError if one of them may have been
+    written after start_ms.
     """
     end = log.ends(topic, [partition], stable=True)[partition]
     last: LogBatch | None = None
@@ -89,6 +94,10 @@ def _behind_other_clock(
 
 
 def _written_before_ms(timestamps: str, last: LogBatch, after: LogBatch | None) -> int:
-    """A time of the broker at which the last batch of another clock was there: stamps of producers do not tell it."""
+    """A time by which the batch `last` was written, by a clock of a broker.
+
+    Time stamps of producers do not tell it. If `last` has these, the batch after it, which a broker stamped, is taken;
+    without such a batch it is now.
+    """
     appended = last if timestamps == "create_time" else after
     return now_ms() if appended is None else int(appended.arrivals().max())

@@ -1,7 +1,7 @@
-"""The first start of an epoch on a cluster: its first window border and positions, fixed once, in one transaction.
+"""The first start of an epoch on a cluster: one transaction writes its first positions into the ledger.
 
-It never begins anew: where the ledger knows the epoch it does nothing, and where releases of the epoch exist that the
-ledger does not know it refuses.
+This happens once for each epoch. If the ledger has entries of the epoch, a first start does nothing. If it has none and
+releases of the epoch exist all the same, a first start refuses: counting anew would release the same data twice.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _TRIES, _YIELD_S = 3, 4.0
 
 
 def first_start(config: Config, cluster: Cluster, log: TopicLog, source: str) -> bool:
-    """Write the first positions of this epoch into the ledger. False: they are there already, nothing was done.
+    """Write the first positions of this epoch into the ledger; False if it has them already.
 
-    source: the identity of the input topic. Raises StateError where releases exist that the ledger does not know,
-    where the epoch before it still runs or any has released further, or where the log begins too late.
+    source: the identity of the input topic. Raises StateError if releases exist that the ledger does not know, if a
+    worker of another epoch runs, if an earlier epoch has released beyond window.start, or if the log begins too late.
     """
     names = names_of(config)
     for _ in range(_TRIES):
         try:
             return _begin(config, cluster, log, source)
         except UnknownOutcome:
-            # Another worker does the same and has fenced this one, which leaves it some time.
+            # Another worker does the same and has fenced this one: give it some time to finish.
             ledger, until_s = Ledger(log, names.ledger), monotonic_s() + _YIELD_S
             while monotonic_s() < until_s:
                 if _has_begun(ledger, log, names):
@@ -52,15 +52,17 @@ def first_start(config: Config, cluster: Cluster, log: TopicLog, source: str) ->
 
 
 def _has_begun(ledger: Ledger, log: TopicLog, names: Names) -> bool:
+    """Whether the ledger has an entry of this epoch in every partition."""
     worker = names.ingest_worker(names.epoch)
     return all(worker in ledger.entries(partition, PATIENCE_S) for partition in range(log.partitions(names.source)))
 
 
 def _begin(config: Config, cluster: Cluster, log: TopicLog, source: str) -> bool:
+    """As first_start, one attempt. Raises UnknownOutcome if another worker fenced this one."""
     names = names_of(config)
     transactions = Transactions(cluster, f"{names.pipeline}.first-start")
     try:
-        transactions.settle()  # and fence whoever does the same right now
+        transactions.settle()  # this also fences a worker that does the same right now
         ledger = Ledger(log, names.ledger)
         partitions = range(log.partitions(names.source))
         worker = names.ingest_worker(names.epoch)
@@ -87,8 +89,8 @@ def _begin(config: Config, cluster: Cluster, log: TopicLog, source: str) -> bool
             commit = Commit(partition, state.offset, encode_state(state))
             value = entry_value(commit, transactions.transactional_id + FIRST_START)
             records.append(Record(names.ledger, partition, entry_key(worker, partition), value, now_ms()))
-        # Old workers read the ledger after they have joined their group, and wait for what is undecided in it. So
-        # either one of them is seen here, or it will see this.
+        # Workers of other epochs read the ledger after they have joined their group, and wait for open transactions in
+        # it. So either this check sees such a worker, or the worker will see these entries.
         transactions.commit(records, {}, None, before_commit=lambda: require_stopped(log, names, known))
         _log.info("epoch %d of pipeline %s begins at %s", names.epoch, names.pipeline, instant(start_ms))
         return True
@@ -97,7 +99,7 @@ def _begin(config: Config, cluster: Cluster, log: TopicLog, source: str) -> bool
 
 
 def _start_ms(config: Config) -> int:
-    """The configured border, else the first one that is still to come: no window is counted in part."""
+    """window.start; where it is not set, the next window border: the window of now would be counted in part."""
     window = config.window
     if window.start is not None:
         return window.start

@@ -1,8 +1,9 @@
-"""Positions of all workers of a pipeline, in a compacted topic: what a successor goes on from. OPERATOR DOMAIN.
+"""The ledger: a compacted topic with the last committed position of each worker and partition. OPERATOR DOMAIN.
 
-A commit writes its position here in the same transaction as its records and as the offset of its consumer group. The
-group's generation fences the transaction; the record holds what a group offset cannot, state of any length, and stays
-when group offsets are lost, reset or expired. docs/decisions/0009.
+One transaction writes the records of a step, its position into the ledger, and the offset of the consumer group. The
+group offset is there because Kafka refuses it, and with it the transaction, to a member of an old generation. The
+position is read from the ledger: it holds state of any length, and is kept when group offsets are reset or expire.
+docs/decisions/0009.
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ class Entry:
 
 
 def entry_key(worker: str, partition: int) -> bytes:
+    """The record key of an entry: compaction keeps the last record of each."""
     return f"{worker}/{partition}".encode()
 
 
 def entry_value(commit: Commit, transaction: str) -> bytes:
+    """The record value of an entry."""
     return _CODEC.encode(commit.offset, commit.metadata, transaction)
 
 
 class Ledger:
-    """The entries of one ledger topic, which has as many partitions as the input."""
+    """Reads one ledger topic. It has as many partitions as the input, and an entry is in the partition it is about."""
 
     def __init__(self, log: TopicLog, topic: str) -> None:
         self._log, self.topic = log, topic
@@ -50,18 +53,18 @@ class Ledger:
         self._next: dict[int, int] = {}
 
     def known(self, partition: int) -> dict[str, Entry]:
-        """What the last look at a partition showed."""
+        """The entries of a partition as the last call of entries() found them."""
         return self._entries.get(partition, {})
 
     def ends(self, partitions: Iterable[int], patience_s: float = 0) -> dict[int, int]:
-        """Partition to the end behind everything acknowledged before this call, for entries(); some may be missing."""
+        """Partition to its log end, for entries(). Partitions whose end is not known within patience_s are left out."""
         return self._log.log_ends(self.topic, partitions, patience_s)
 
     def entries(self, partition: int, patience_s: float, end: int | None = None) -> dict[str, Entry]:
-        """Worker to its last committed position in a partition, everything decided that was written before this call.
+        """Worker to its last committed entry in a partition, up to the log end of now, or up to `end` (from ends()).
 
-        end: what ends() gave; then everything that was written before that. Raises BrokerAway where it cannot be found
-        out, or a transaction is still open after patience_s.
+        No transaction that wrote before there is still open when this returns. Raises BrokerAway if the log end cannot
+        be found out, or if a transaction is still open after patience_s.
         """
         if end is None and (end := self.ends([partition], patience_s).get(partition)) is None:
             raise BrokerAway(f"topic {self.topic}, partition {partition}: where it ends cannot be found out now")
@@ -76,6 +79,7 @@ class Ledger:
 
 
 def _decoded(topic: str, partition: int, key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
+    """(worker, entry) of one record. Raises StateError for a record that entry_key and entry_value do not write."""
     where = f"ledger topic {topic}, partition {partition}"
     try:
         worker, _, number = (key or b"").decode().rpartition("/")

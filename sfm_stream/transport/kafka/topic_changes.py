@@ -1,4 +1,7 @@
-"""What must not change about a topic under a running worker, as functions of facts: before, and as they are now."""
+"""Topics that changed while a worker runs: what is reported of each change, and the remedy.
+
+Everything here compares the TopicFacts of the start with those of now. No cluster is asked.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from sfm_stream.transport.kafka.topic_rules import (
 )
 
 TIMESTAMP_TYPES = {"log_append_time": LOG_APPEND_TIME, "create_time": CREATE_TIME}
-"""kafka.timestamps to message.timestamp.type."""
+"""A value of kafka.timestamps to that of message.timestamp.type."""
 NEW_EPOCH = "raise pipeline.epoch and set window.start to a window border that is still to come"
 OTHER_CLOCK = f"give the topic the clock of kafka.timestamps again, {NEW_EPOCH}"
 NEW_PIPELINE = (
@@ -33,10 +36,10 @@ _BACK = "set it back, then start the workers again"
 
 @dataclass(frozen=True, slots=True)
 class TopicAtStart:
-    """A topic as it was at the start of a worker, and what to do where it is another one now.
+    """A topic as it was at the start of a worker, and the remedy for each change.
 
-    remedy: where it was deleted or made again. added: where it has more partitions. clock: it matters too whose clock
-    stamps its records.
+    remedy: if it was deleted or made anew. added: the remedy if it has more partitions. clock: whether a change of the
+    clock that stamps its records matters too.
     """
 
     facts: TopicFacts
@@ -45,7 +48,7 @@ class TopicAtStart:
     clock: bool = False
 
     def changes(self, now: TopicFacts | None) -> list[str]:
-        """What is not as it was, one line each with its remedy. now: None where there is no such topic."""
+        """What changed since the start, one line each with its remedy. now: None if the topic does not exist."""
         before = self.facts
         if now is None:
             return [f"topic {before.name} was deleted, and with it what was not read yet: {self.remedy}"]
@@ -57,22 +60,22 @@ class TopicAtStart:
 
 
 def made_anew(topic: str, before: str, now: str, remedy: str) -> str:
-    """Of a topic whose id changed."""
+    """The line for a topic whose id changed."""
     return f"topic {topic} was deleted and made again (id {before}, now {now}); what was not read is gone: {remedy}"
 
 
 def repartitioned(topic: str, before: int, now: int, remedy: str) -> str:
-    """Of a topic whose number of partitions changed."""
+    """The line for a topic whose number of partitions changed."""
     return f"topic {topic} had {before} partitions and now has {now}: {remedy}"
 
 
 def input_at_start(facts: TopicFacts) -> TopicAtStart:
-    """The topic that is counted."""
+    """The input topic, at the start."""
     return TopicAtStart(facts, clock=True)
 
 
 def own_at_start(facts: TopicFacts, rules: TopicRules) -> TopicAtStart:
-    """A topic of the pipeline itself."""
+    """A topic of the pipeline itself, at the start."""
     remedy = NEW_EPOCH if rules.purpose is Purpose.LEDGER else NEW_PIPELINE
     return TopicAtStart(facts, remedy, f"it has to have as many as the input: {NEW_PIPELINE}")
 
@@ -83,7 +86,7 @@ def dead_letters_at_start(facts: TopicFacts) -> TopicAtStart:
 
 
 def copy_at_start(source: TopicFacts, target: TopicFacts, positions: TopicFacts) -> dict[str, TopicAtStart]:
-    """The topics of a copy, by name: what is read, what is written, and where its positions are."""
+    """The three topics of a repartition worker by name: source, target, and the topic of its positions."""
     anew = f"delete topic {positions.name}, whose positions are of the old one, and start the copy again"
     more = f"stop the copy, add as many partitions to topic {positions.name}, and start it again"
     return {
@@ -106,7 +109,7 @@ def pipeline_changes(
     settings: ClusterNeeds,
     window: WindowNeeds,
 ) -> list[str]:
-    """What changed about the topics of a pipeline, else why no worker would start with them as they are now."""
+    """What changed about the topics of a pipeline; if nothing did, why a worker would refuse to start with them now."""
     changed = changes(at_start, now)
     if changed or source not in now:
         return changed
@@ -114,7 +117,7 @@ def pipeline_changes(
 
 
 def _other_clock(before: TopicFacts, now: TopicFacts) -> list[str]:
-    """Who stamps the records, and within which bounds, where that matters."""
+    """What changed about the clock that stamps the records, and about the bounds of their time stamps."""
     name, was, is_now = "message.timestamp.type", before.timestamp_type, now.timestamp_type
     if was != is_now:
         return [f"topic {now.name}: {name} was {was} and now is {is_now}: {OTHER_CLOCK}"]

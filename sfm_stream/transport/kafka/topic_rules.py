@@ -1,4 +1,7 @@
-"""What the topics of a pipeline have to be, as functions of facts: the same of any cluster, and without one."""
+"""Rules for the topics of a pipeline: the settings they are created with, and what is wrong with those that exist.
+
+Everything here is a function of TopicFacts. No cluster is asked.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from sfm_stream.transport.kafka.topic_facts import (
 from sfm_stream.units import HOUR_MS
 
 MAX_BATCH_BYTES = MAX_RECORD_BYTES + 4096
-"""The largest record in a batch of its own."""
+"""The size of a batch that holds one record of the largest size."""
 REPLICATED = 3
-"""From this many replicas on, two of them have to have a record before it counts as written."""
+"""With at least so many replicas, two of them must have a record before it counts as written."""
 
 
 class Purpose(StrEnum):
-    """What a pipeline has a topic for; the topic is named after it."""
+    """What a topic of the pipeline is for. Its name is the id of the pipeline, a dot and this."""
 
     OUTBOX = "outbox"
     LEDGER = "ledger"
@@ -34,30 +37,37 @@ class Purpose(StrEnum):
 
 
 RELEASED = frozenset({Purpose.SKETCHES, Purpose.ROLLUPS})
-"""Kept for ever, under the time of the window, which may be long ago."""
+"""Topics whose records are kept for ever. A record is stamped with the end of its window, which may be long ago."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """A setting of a new topic. met: what else will do, None for anything. otherwise: what happens where it is not."""
+    """A setting of a topic, with the value that a new topic gets.
+
+    accepts: which values an existing topic may have; None: any. consequence: what goes wrong with other values.
+    or_more: whether larger values are accepted too.
+    """
 
     setting: str
     value: str
-    met: Callable[[str], bool] | None = None
-    otherwise: str = ""
+    accepts: Callable[[str], bool] | None = None
+    consequence: str = ""
     or_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What one topic of a pipeline has to be, and what it is created with. retention_ms: of an outbox."""
+    """The rules for one topic of a pipeline. retention_ms: how long an outbox keeps records; -1 in other topics."""
 
     name: str
     purpose: Purpose
     retention_ms: int = -1
 
     def created_with(self, replication: int, *, older: bool = False) -> dict[str, str]:
-        """Settings of the new topic. older: for a broker that knows one bound of time stamps only."""
+        """The settings that the topic is created with.
+
+        older: whether the broker is older than Kafka 3.6 and has only one setting that bounds time stamps.
+        """
         settings = {demand.setting: demand.value for demand in self._demands(replication)}
         if self.purpose in RELEASED:
             bounds = [OLDER_TIMESTAMP_BOUND] if older else [timestamp_bound("before"), timestamp_bound("after")]
@@ -65,26 +75,26 @@ class TopicRules:
         return settings
 
     def problems(self, facts: TopicFacts, partitions: int) -> list[str]:
-        """What is wrong with the topic, one line each. partitions: of the input."""
+        """What is wrong with the existing topic, one line each with its remedy. partitions: of the input."""
         wrong = [_wrong_partitions(facts, partitions)] if facts.partitions != partitions else []
         for demand in self._demands(facts.replication):
             value = facts.configs.get(demand.setting)
-            if value is not None and demand.met is not None and not demand.met(value):
+            if value is not None and demand.accepts is not None and not demand.accepts(value):
                 needed = f"{demand.value} or more" if demand.or_more else demand.value
-                wrong.append(_wrong(facts, demand.setting, value, needed, demand.otherwise))
+                wrong.append(_wrong(facts, demand.setting, value, needed, demand.consequence))
         if self.purpose in RELEASED:
             for direction, windows in (("before", "old windows"), ("after", "windows ahead of its clock")):
                 if (bound := facts.timestamp_bound_ms(direction)) != UNBOUNDED_MS:
-                    setting, otherwise = _bound_setting(facts, direction), f"the broker refuses {windows}"
-                    wrong.append(_wrong(facts, setting, str(bound), str(UNBOUNDED_MS), otherwise))
+                    setting, consequence = _bound_setting(facts, direction), f"the broker refuses {windows}"
+                    wrong.append(_wrong(facts, setting, str(bound), str(UNBOUNDED_MS), consequence))
         return wrong
 
     def _demands(self, replication: int) -> list[_Demand]:
-        return [*_PURPOSES[self.purpose](self.retention_ms), *_everywhere(replication)]
+        return [*_PURPOSES[self.purpose](self.retention_ms), *_of_every_topic(replication)]
 
 
 def own_topics(pipeline: str, outbox_retention_ms: int) -> tuple[TopicRules, ...]:
-    """The rules of all topics that a pipeline writes: its id, and what each is for."""
+    """The rules of every topic that a pipeline writes, but its dead letters. pipeline: its id."""
     return tuple(
         TopicRules(f"{pipeline}.{purpose}", purpose, outbox_retention_ms if purpose is Purpose.OUTBOX else -1)
         for purpose in Purpose
@@ -92,12 +102,12 @@ def own_topics(pipeline: str, outbox_retention_ms: int) -> tuple[TopicRules, ...
 
 
 def problems(facts: Mapping[str, TopicFacts], rules: Iterable[TopicRules], partitions: int) -> list[str]:
-    """What is wrong with topics that exist, one line each with its remedy. partitions: of the input."""
+    """What is wrong with those topics that exist, one line each with its remedy. partitions: of the input."""
     return [line for rule in rules if rule.name in facts for line in rule.problems(facts[rule.name], partitions)]
 
 
 class ClusterNeeds(Protocol):
-    """Of the table [kafka]: what the input topic is compared with."""
+    """The settings in [kafka] that the input topic is compared with."""
 
     @property
     def timestamps(self) -> str: ...
@@ -108,7 +118,7 @@ class ClusterNeeds(Protocol):
 
 
 class WindowNeeds(Protocol):
-    """Of the table [window]."""
+    """The settings in [window] that the input topic is compared with."""
 
     @property
     def size(self) -> int: ...
@@ -121,7 +131,7 @@ class WindowNeeds(Protocol):
 def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeeds) -> list[str]:
     """Why the input topic must not be counted with these settings, one line each with its remedy."""
     wrong = _clock_problems(facts, settings, window)
-    policy = _policy(facts.configs.get("cleanup.policy", "delete"))
+    policy = _policies(facts.configs.get("cleanup.policy", "delete"))
     if "compact" in policy:
         wrong.append(_wrong(facts, "cleanup.policy", ",".join(sorted(policy)), "delete", _COMPACTED))
     retention_ms = int(facts.configs.get("retention.ms", -1))
@@ -141,9 +151,9 @@ def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeed
 
 
 def input_warnings(facts: TopicFacts) -> list[str]:
-    """What may go wrong with the input topic, and cannot be told beforehand."""
+    """What may go wrong with the input topic, depending on how much arrives; one line each with its remedy."""
     size = facts.configs.get("retention.bytes", "-1")
-    if size == "-1" or "delete" not in _policy(facts.configs.get("cleanup.policy", "delete")):
+    if size == "-1" or "delete" not in _policies(facts.configs.get("cleanup.policy", "delete")):
         return []
     return [
         f"topic {facts.name}: retention.bytes is {size}: where much arrives, records are deleted earlier than "
@@ -152,7 +162,11 @@ def input_warnings(facts: TopicFacts) -> list[str]:
 
 
 def _clock_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeeds) -> list[str]:
-    """Who gives the time stamps: it decides the privacy unit, and how far ahead the clock of a window can be set."""
+    """What is wrong with the clock that stamps the records.
+
+    Whose clock it is decides the privacy unit. If it is that of producers, the bound of their time stamps limits how
+    far one of them can set the clock of the windows ahead.
+    """
     kind = facts.timestamp_type
     given = f"topic {facts.name}: message.timestamp.type is {kind} where kafka.timestamps is {settings.timestamps}"
     if kind == LOG_APPEND_TIME:
@@ -176,18 +190,19 @@ def _clock_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNee
 
 
 def _bound_setting(facts: TopicFacts, direction: str) -> str:
-    """The setting that timestamp_bound_ms() is taken from."""
+    """The name of the setting that TopicFacts.timestamp_bound_ms() takes its value from."""
     setting = timestamp_bound(direction)
     unset = int(facts.configs.get(setting, UNBOUNDED_MS)) == UNBOUNDED_MS
     return OLDER_TIMESTAMP_BOUND if unset and OLDER_TIMESTAMP_BOUND in facts.configs else setting
 
 
-def _policy(value: str) -> set[str]:
+def _policies(value: str) -> set[str]:
+    """The values in cleanup.policy, which is a list with commas."""
     return {part.strip() for part in value.split(",")} - {""}
 
 
-def _wrong(facts: TopicFacts, setting: str, value: str, needed: str, otherwise: str) -> str:
-    return f"topic {facts.name}: {setting} is {value}, set it to {needed}: {otherwise}"
+def _wrong(facts: TopicFacts, setting: str, value: str, needed: str, consequence: str) -> str:
+    return f"topic {facts.name}: {setting} is {value}, set it to {needed}: {consequence}"
 
 
 def _wrong_partitions(facts: TopicFacts, partitions: int) -> str:
@@ -203,7 +218,8 @@ _COMPACTED = "compaction deletes records that have a later one of the same key"
 _DELETED = "releases are deleted"
 
 
-def _everywhere(replication: int) -> list[_Demand]:
+def _of_every_topic(replication: int) -> list[_Demand]:
+    """Any record fits, and what is committed survives the loss of a broker if there are enough replicas."""
     demands = [
         _Demand(
             "max.message.bytes",
@@ -233,16 +249,16 @@ def _everywhere(replication: int) -> list[_Demand]:
     ]
 
 
-def _retained(retention_ms: int, otherwise: str) -> list[_Demand]:
-    """Nothing is compacted away, nor deleted before its time; retention_ms: -1 for never."""
+def _retained(retention_ms: int, consequence: str) -> list[_Demand]:
+    """Records are neither compacted away nor deleted before retention_ms, -1 for never. consequence: if they are."""
 
     def long_enough(value: str) -> bool:
         return int(value) == -1 or -1 < retention_ms <= int(value)
 
     return [
-        _Demand("cleanup.policy", "delete", lambda value: "compact" not in _policy(value), _COMPACTED),
-        _Demand("retention.ms", str(retention_ms), long_enough, otherwise, or_more=retention_ms != -1),
-        _Demand("retention.bytes", "-1", lambda value: value == "-1", otherwise),
+        _Demand("cleanup.policy", "delete", lambda value: "compact" not in _policies(value), _COMPACTED),
+        _Demand("retention.ms", str(retention_ms), long_enough, consequence, or_more=retention_ms != -1),
+        _Demand("retention.bytes", "-1", lambda value: value == "-1", consequence),
     ]
 
 
@@ -256,7 +272,7 @@ def _ledger(_: int) -> list[_Demand]:
         _Demand(
             "cleanup.policy",
             "compact",
-            lambda value: _policy(value) == {"compact"},
+            lambda value: _policies(value) == {"compact"},
             "the ledger would lose positions, or grow for ever",
         ),
         _Demand("segment.ms", str(HOUR_MS)),
