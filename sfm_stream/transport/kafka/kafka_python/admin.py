@@ -7,7 +7,7 @@ from threading import Event
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka import TopicPartition as Place
+from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
@@ -28,7 +28,7 @@ _OUTCOMES = {
 
 
 class KafkaPythonAdmin:
-    """An Admin."""
+    """Implements cluster.Admin."""
 
     def __init__(self, client: LogEndAdmin, translated: Translation) -> None:
         self._client, self._translated = client, translated
@@ -95,10 +95,14 @@ class KafkaPythonAdmin:
         return self._offsets(topic, partitions, since_ms, IsolationLevel.READ_UNCOMMITTED)
 
     def first_records(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        places = {Place(topic, number): 0 for number in partitions}
+        topic_partitions = {TopicPartition(topic, number): 0 for number in partitions}
         with self._translated():
-            records = self._client.list_partition_offsets(places, IsolationLevel.READ_UNCOMMITTED)
-        return {place.partition: (at.offset, at.timestamp) for place, at in records.items() if at.offset >= 0}
+            records = self._client.list_partition_offsets(topic_partitions, IsolationLevel.READ_UNCOMMITTED)
+        return {
+            topic_partition.partition: (at.offset, at.timestamp)
+            for topic_partition, at in records.items()
+            if at.offset >= 0
+        }
 
     def ask_log_ends(self, topic: str, partitions: Iterable[int]) -> LogEndQuery:
         return self._client.ask_log_ends(topic, list(partitions))
@@ -132,12 +136,12 @@ class KafkaPythonAdmin:
             return translation
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: int, isolation: IsolationLevel) -> dict[int, int]:
-        wanted = {Place(topic, number): spec for number in partitions}
+        wanted = {TopicPartition(topic, number): spec for number in partitions}
         if not wanted:
             return {}
         with self._translated():
             answers = self._client.list_partition_offsets(wanted, isolation)
-        return {place.partition: answer.offset for place, answer in answers.items()}
+        return {topic_partition.partition: answer.offset for topic_partition, answer in answers.items()}
 
 
 def _wanted(topics: Sequence[NewTopic]) -> dict[str, dict[str, Any]]:
@@ -152,7 +156,7 @@ def _wanted(topics: Sequence[NewTopic]) -> dict[str, dict[str, Any]]:
 
 
 def _described(client: LogEndAdmin, names: list[str]) -> dict[str, Any]:
-    """Name to what the broker says of the topic; without those that do not exist."""
+    """Topic name to the description of the broker. Topics that do not exist are left out."""
     described = {}
     for topic in client.describe_topics(names):
         error = kafka_errors.for_code(topic["error_code"])
@@ -164,7 +168,7 @@ def _described(client: LogEndAdmin, names: list[str]) -> dict[str, Any]:
 
 
 def _configs(client: LogEndAdmin, names: list[str]) -> dict[str, dict[str, str]]:
-    """All settings of topics. A broker that has not heard of a new topic yet gives none, and is asked again."""
+    """Topic name to all of its settings. A broker that does not know a new topic yet gives none; it is asked again."""
     configs: dict[str, dict[str, str]] = {}
     for _ in range(_CONFIG_LOOKS):
         missing = [name for name in names if not configs.get(name)]

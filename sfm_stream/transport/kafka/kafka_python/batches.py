@@ -22,7 +22,7 @@ _ATTRIBUTES, _APPENDED = 22, 0x08
 
 
 class KafkaBatch:
-    """A LogBatch over one batch of the log, without the records before `first`.
+    """Implements cluster_values.LogBatch: one batch of the log, without the records before `first`.
 
     translated: what makes an error of this package out of corrupt bytes.
     """

@@ -23,9 +23,9 @@ from sfm_stream.transport.kafka.kafka_python.translation import cluster_name, tr
 
 _FETCH_BYTES = 2 << 20
 _METADATA_AGE_MS = 30_000
-"""How soon added partitions are noticed."""
+"""How often the client asks for the metadata of a topic; added partitions are noticed that soon."""
 _REACH_MS = 10_000
-"""How long a cluster is called that does not answer."""
+"""How long the client tries to connect to a cluster that does not answer."""
 _ANSWER_MS = 12_000
 """How long a broker may take to answer one request: what others need to replace one that is silent (by default they
 wait for 9 s), and a little. kafka-python would wait for 30 s."""
@@ -33,7 +33,7 @@ wait for 9 s), and a little. kafka-python would wait for 30 s."""
 
 @dataclass(frozen=True, slots=True)
 class KafkaPythonCluster:
-    """A Cluster. security: keyword arguments of kafka-python, secrets among them.
+    """Implements cluster.Cluster. security: keyword arguments of kafka-python, secrets among them.
 
     session_ms: a worker that is silent for this long loses its partitions. transaction_ms: a transaction that is open
     for this long is aborted by the broker.

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka import KafkaProducer
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
-from kafka.structs import TopicPartition as Place
+from kafka.structs import TopicPartition as ClientTopicPartition
 
 from sfm_stream.transport.kafka.cluster_values import GroupOffset, Membership, TopicPartition
 from sfm_stream.transport.kafka.kafka_python.hooks.producers import drop_what_is_in_flight
@@ -17,7 +17,7 @@ from sfm_stream.types import Record
 
 
 class KafkaPythonProducer:
-    """A Producer."""
+    """Implements cluster.Producer."""
 
     def __init__(self, producer: KafkaProducer, translated: Translation) -> None:
         self._producer, self._translated = producer, translated
@@ -52,7 +52,10 @@ class KafkaPythonProducer:
 
     def send_offsets(self, offsets: Mapping[TopicPartition, GroupOffset], membership: Membership) -> None:
         member = ConsumerGroupMetadata(membership.group, membership.generation, membership.member)
-        theirs = {Place(*at): OffsetAndMetadata(offset.offset, offset.metadata, -1) for at, offset in offsets.items()}
+        theirs = {
+            ClientTopicPartition(*at): OffsetAndMetadata(offset.offset, offset.metadata, -1)
+            for at, offset in offsets.items()
+        }
         with self._translated():
             self._producer.send_offsets_to_transaction(theirs, member)
 

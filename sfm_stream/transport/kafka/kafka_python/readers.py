@@ -1,12 +1,11 @@
-"""Readers of committed records over the consumer of kafka-python: as a member of a group, and without one."""
+"""Readers of committed records over the consumer of kafka-python: one in a consumer group, one without a group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from kafka import KafkaConsumer
-from kafka import TopicPartition as Place
+from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.structs import MemberState
 
@@ -20,7 +19,7 @@ _LEAVE_MS, _CLOSE_MS = 3000, 1000
 
 
 class KafkaPythonGroupReader:
-    """A GroupReader."""
+    """Implements cluster.GroupReader."""
 
     def __init__(self, consumer: KafkaConsumer, topic: str, translated: Translation) -> None:
         self._consumer, self._topic, self._translated = consumer, topic, translated
@@ -30,7 +29,7 @@ class KafkaPythonGroupReader:
     def poll(self, wait_ms: int, max_batches: int) -> dict[int, list[KafkaBatch]]:
         with self._translated():
             batches = self._consumer.poll(timeout_ms=wait_ms, max_records=max_batches)
-        return {place.partition: of_one for place, of_one in batches.items()}
+        return {topic_partition.partition: of_one for topic_partition, of_one in batches.items()}
 
     def rebalances(self) -> list[Rebalance]:
         return self._listener.drain()
@@ -48,41 +47,41 @@ class KafkaPythonGroupReader:
         return known_topic_id(self._consumer, self._topic)
 
     def assigned(self) -> set[int]:
-        return {place.partition for place in self._consumer.assignment()}
+        return {topic_partition.partition for topic_partition in self._consumer.assignment()}
 
     def seek(self, partition: int, offset: int) -> None:
         with self._translated():
-            self._consumer.seek(self._place(partition), offset)
+            self._consumer.seek(self._topic_partition(partition), offset)
 
     def pause(self, partition: int) -> None:
         with self._translated():
-            self._consumer.pause(self._place(partition))
+            self._consumer.pause(self._topic_partition(partition))
 
     def resume(self, partition: int) -> None:
         with self._translated():
-            self._consumer.resume(self._place(partition))
+            self._consumer.resume(self._topic_partition(partition))
 
     def position(self, partition: int) -> int | None:
         with self._translated():
-            position = self._consumer.position(self._place(partition), timeout_ms=_POSITION_MS)
+            position = self._consumer.position(self._topic_partition(partition), timeout_ms=_POSITION_MS)
         return None if position is None else int(position)
 
     def committed(self, partition: int) -> GroupOffset | None:
         with self._translated():
-            place = self._place(partition)
-            offset = self._consumer.committed(place, metadata=True, timeout_ms=_COMMITTED_MS)
+            topic_partition = self._topic_partition(partition)
+            offset = self._consumer.committed(topic_partition, metadata=True, timeout_ms=_COMMITTED_MS)
         return None if offset is None else GroupOffset(offset.offset, offset.metadata)
 
     def close(self) -> None:
         with self._translated():
             self._consumer.close(autocommit=False, timeout_ms=_LEAVE_MS)
 
-    def _place(self, partition: int) -> Place:
-        return Place(self._topic, partition)
+    def _topic_partition(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._topic, partition)
 
 
 class _RebalanceListener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
-    """Notes what a rebalance brings. It runs on the client's own thread, where nothing may wait for the cluster."""
+    """Collects rebalances until drain(). It runs on the client's own thread, where nothing may wait for the cluster."""
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
@@ -95,10 +94,11 @@ class _RebalanceListener(ConsumerRebalanceListener):  # type: ignore[misc]  # ka
         self.on_partitions_revoked(lost)
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        for place in assigned:
-            # Any position but one to be looked up: the right one is sought before the partition is resumed.
-            self._consumer.seek(place, 0)
-            self._consumer.pause(place)
+        for topic_partition in assigned:
+            # Any offset will do: with one the client looks none up, and the transport seeks to the right one before it
+            # resumes the partition.
+            self._consumer.seek(topic_partition, 0)
+            self._consumer.pause(topic_partition)
         self._noted.append(Rebalance(True, _numbers(assigned)))
 
     def drain(self) -> list[Rebalance]:
@@ -106,26 +106,26 @@ class _RebalanceListener(ConsumerRebalanceListener):  # type: ignore[misc]  # ka
         return noted
 
 
-def _numbers(places: Any) -> tuple[int, ...]:
-    return tuple(sorted(place.partition for place in places))
+def _numbers(topic_partitions: Any) -> tuple[int, ...]:
+    return tuple(sorted(topic_partition.partition for topic_partition in topic_partitions))
 
 
 class KafkaPythonPartitionReader:
-    """A PartitionReader."""
+    """Implements cluster.PartitionReader."""
 
     def __init__(self, consumer: KafkaConsumer, translated: Translation) -> None:
         self._consumer, self._translated = consumer, translated
 
     def fetch(self, topic: str, partition: int, offset: int, wait_ms: int) -> tuple[Sequence[KafkaBatch], int]:
-        consumer, place = self._consumer, Place(topic, partition)
+        consumer, topic_partition = self._consumer, TopicPartition(topic, partition)
         with self._translated():
-            if consumer.assignment() != {place}:
-                consumer.assign([place])
-                consumer.seek(place, offset)
-            elif consumer.position(place) != offset:
-                consumer.seek(place, offset)
-            batches = consumer.poll(timeout_ms=wait_ms).get(place, [])
-            return batches, consumer.position(place)
+            if consumer.assignment() != {topic_partition}:
+                consumer.assign([topic_partition])
+                consumer.seek(topic_partition, offset)
+            elif consumer.position(topic_partition) != offset:
+                consumer.seek(topic_partition, offset)
+            batches = consumer.poll(timeout_ms=wait_ms).get(topic_partition, [])
+            return batches, consumer.position(topic_partition)
 
     def close(self) -> None:
         with self._translated():
