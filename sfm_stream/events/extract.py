@@ -3,7 +3,7 @@
 The rows of plain records come by columns (plain_rows.py), those of the others one by one (odd_rows.py). The reason of a
 row is the first one in the order of `Reason`. But the times of a row are given whenever its time field is readable and
 plausible, whatever the rest of the record holds. For the clock of a partition is made of these times, and it must not
-depend on the content of keys and items (docs/privacy, "arrival decides what counts").
+depend on the content of keys and items (docs/privacy.md, "arrival decides what counts").
 """
 
 from __future__ import annotations

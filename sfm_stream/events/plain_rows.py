@@ -41,7 +41,8 @@ class PlainReader(Protocol):
 
         arrival_ms: shape (len(values),), the event times where the schema has no path for the time. A record may be
         answered for only if all of its fields can be read and its item counts; a time or key that is refused later on
-        does no harm. tests/contract/test_extractor_contract.py holds every reader to this.
+        does no harm. tests/unit/events/test_extract.py and tests/properties/test_extract_paths.py compare every reader
+        with Python.
         """
         ...
 
