@@ -6,20 +6,20 @@
     ├── UsageError            the caller passed a value this function cannot take (also a ValueError)
     │   ├── ShapeError        buckets or levels out of range
     │   ├── ItemError         an item of a type or size that has no canonical encoding
-    │   ├── QuestionError     a question to published records that has no meaning; names the part of it
+    │   ├── QuestionError     a question about published records that makes no sense; names the wrong part
     │   └── EpsilonError      an epsilon or delta outside the supported range
     ├── IncompatibleError     sketches that must not be combined: shape, hash, epsilon or mechanism differ
-    ├── FormatError           bytes that are not what a strict reader demands; names the field
-    ├── ConfigError           a configuration that must not run; names the setting
-    │   └── BudgetError       the worst case of a configuration is above its own limit
-    ├── EntropyError          the operating system gave no randomness; nothing was released
+    ├── FormatError           bytes that a strict reader refuses; names the field
+    ├── ConfigError           a configuration that must not run; names each wrong setting
+    │   └── BudgetError       a day may cost more epsilon than the configuration itself allows
+    ├── EntropyError          there is no randomness; nothing was released
     ├── BrokerError           the cluster cannot be reached, refuses this client, or does not answer
-    │   └── BrokerAway        it does not answer now; asking again may help, and a running worker does
-    ├── NothingCounted        an input was read and nothing of it was counted
-    ├── NothingFound          a question to which nothing that is published is an answer
-    ├── StorageError          the disk is full, or fails in a way that may pass; starting again may help
-    ├── StateError            going on would lose, double or distort a release: the worker stops (fail closed)
-    │   └── UnusableRecords   too many records in a row that no rule can read
+    │   └── BrokerAway        it does not answer now; a running worker asks again
+    ├── NothingCounted        an input was read to its end, and no record of it was counted
+    ├── NothingFound          nothing that was published answers the question
+    ├── StorageError          a disk is full, or fails in a way that may pass; starting again may help
+    ├── StateError            going on could lose, repeat or distort a release: the worker stops (fail closed)
+    │   └── UnusableRecords   too many records in a row cannot be counted
     └── ConflictError         two different payloads for one release id: a privacy incident
 
 Expected outcomes (a dropped record, an uninformative estimate) are values, not errors. Each class carries the
@@ -36,28 +36,28 @@ class SfmStreamError(Exception):
 
 
 class UsageError(SfmStreamError, ValueError):
-    """A value outside what the function takes."""
+    """An argument that the function does not accept."""
 
     exit_code = 2
 
 
 class ShapeError(UsageError):
-    """Buckets or levels outside the supported range."""
+    """A number of buckets or levels outside the supported range."""
 
 
 class ItemError(UsageError):
-    """An item that has no canonical encoding. Never carries the item itself."""
+    """An item that has no canonical encoding. The error never holds the item itself."""
 
 
 class EpsilonError(UsageError):
-    """A privacy parameter outside the supported range."""
+    """An epsilon or delta outside the supported range."""
 
 
 class QuestionError(UsageError):
-    """A question to published records that has no meaning.
+    """A question about published records that makes no sense.
 
-    `part` names the part of it that is wrong, as the command line writes it (--from), or is empty where parts do not
-    fit together; `problem` says what is wrong.
+    problem: what is wrong. part: the wrong part of the question, as the command line writes it (--from); empty where
+    the parts do not fit together.
     """
 
     def __init__(self, problem: str, part: str = "") -> None:
@@ -73,7 +73,7 @@ class IncompatibleError(SfmStreamError, ValueError):
 class FormatError(SfmStreamError, ValueError):
     """Bytes that a strict reader refuses.
 
-    `field` names the part of the format, `problem` says what is wrong with it, `place` where the bytes are.
+    field: the wrong field of the format. problem: what is wrong with it. place: where the bytes are stored, if known.
     """
 
     def __init__(self, field: str, problem: str, place: str = "") -> None:
@@ -84,7 +84,7 @@ class FormatError(SfmStreamError, ValueError):
 
 
 class ConfigError(SfmStreamError):
-    """A configuration that must not run. Each problem names the path of its setting."""
+    """A configuration that must not run. problems: one line each, which begins with the path of the setting."""
 
     exit_code = 3
 
@@ -94,54 +94,54 @@ class ConfigError(SfmStreamError):
 
 
 class BudgetError(ConfigError):
-    """The worst case of a configuration exceeds `privacy.max_epsilon_per_item_day`."""
+    """The most that an item can lose in a day exceeds `privacy.max_epsilon_per_item_day`."""
 
 
 class EntropyError(SfmStreamError):
-    """The entropy source failed or ran short."""
+    """The source of randomness failed, or gave too few bytes."""
 
     exit_code = 5
 
 
 class NothingCounted(SfmStreamError):
-    """An input was read to its end, and nothing of it was counted."""
+    """An input was read to its end, and no record of it was counted."""
 
     exit_code = 8
 
 
 class NothingFound(SfmStreamError):
-    """Nothing that is published answers the question: not this key, not this span, or nothing at all."""
+    """Nothing that was published answers the question: not for this key, not for this span, or nothing at all."""
 
     exit_code = 9
 
 
 class StateError(SfmStreamError):
-    """The stored state, the input and the configuration do not fit together, or a bound is reached."""
+    """The stored state, the input and the configuration do not fit together, or a limit is reached."""
 
     exit_code = 4
 
 
 class UnusableRecords(StateError):
-    """More records in a row than a limit allows that no rule can read, or that lie in the wrong partition."""
+    """More records in a row than a limit allows are unreadable or in the wrong partition."""
 
 
 class BrokerError(SfmStreamError):
-    """The broker is away, refuses the credentials, or cannot do what is asked; nothing is lost by starting again."""
+    """The cluster does not answer, refuses this client, or cannot do what it is asked. Starting again loses nothing."""
 
     exit_code = 7
 
 
 class BrokerAway(BrokerError):
-    """No answer now, or none in time: another broker, or the same one later, may give it."""
+    """The cluster did not answer in time. It may do so later, or another broker may."""
 
 
 class StorageError(SfmStreamError):
-    """A disk is full, or does not do now what it can do; nothing that was committed is lost by starting again."""
+    """A disk is full, or fails in a way that may pass. Starting again loses nothing that was committed."""
 
     exit_code = 7
 
 
 class ConflictError(SfmStreamError):
-    """A second, different payload for a release that is already known."""
+    """A release id has two different payloads: a privacy incident."""
 
     exit_code = 6

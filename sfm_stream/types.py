@@ -1,4 +1,4 @@
-"""The frozen values that travel between the steps, in the order of the data path."""
+"""The values that the steps hand to each other, all frozen, in the order of the data path."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 KeyPart: TypeAlias = str | int | bytes
 """One field of a counting key."""
 KeyValue: TypeAlias = KeyPart | tuple[KeyPart, ...]
-"""A counting key as it is interned: the bare value of a single field, else a tuple (empty: one count for all)."""
+"""A counting key as a KeyTable holds it: the bare value of a single field, else a tuple (empty: one count for all)."""
 
 NO_TIME = -1
-"""A record without a usable time."""
+"""Stands for the time of a record that has no usable one."""
 
 
 class Reason(IntEnum):
-    """Why a record is not counted; 0 is counted. The first reason that applies, in this order, is the one given."""
+    """Why a record is not counted; OK: it is. Of several reasons that apply the first in this order is given."""
 
     OK = 0
     TOMBSTONE = 1
@@ -58,7 +58,7 @@ class Reason(IntEnum):
 
 
 class RecordBatch(Protocol):
-    """Records of one partition in ascending offsets, as a transport can give them at least cost."""
+    """Records of one partition, in ascending order of offset. Columns are made when they are asked for."""
 
     @property
     def partition(self) -> int: ...
@@ -69,7 +69,9 @@ class RecordBatch(Protocol):
 
     @property
     def next_offset(self) -> int:
-        """Where reading goes on after this batch; it may pass over control, aborted and compacted records."""
+        """The offset at which reading goes on. Between it and the last record may be offsets without a record to count:
+        of control records, aborted ones and compacted ones.
+        """
         ...
 
     @property
@@ -85,10 +87,10 @@ class RecordBatch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """One row for each record of a batch; nothing is dropped here.
+    """One row for each record of a batch, whether or not it will be counted. All columns have shape (rows,).
 
-    offsets, arrival_ms, event_ms: int64 (times NO_TIME where unknown). key_ids: int32, -1 none. cells: uint32.
-    reasons: uint8, a Reason. next_offset: as in the batch. new_keys: ids first seen in this batch.
+    offsets; arrival_ms and event_ms, NO_TIME where unknown; key_ids: in the KeyTable, -1 for no key; cells: the cell
+    that the item sets; reasons: each a Reason. next_offset: as in RecordBatch. new_keys: key ids that are new here.
     """
 
     partition: int
@@ -104,9 +106,9 @@ class EventColumns:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Records of one batch that are not counted: how many for each reason, and pointers to them (never content).
+    """The records of one batch that are not counted, without any content: number by reason, offsets and reasons.
 
-    released: how many others were counted by an earlier run, which has released their windows.
+    released: how many further records lie in windows that an earlier run released, which counted them.
     """
 
     partition: int
@@ -118,7 +120,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """[start_ms, end_ms), milliseconds since 1970 UTC."""
+    """The half-open span [start_ms, end_ms), in milliseconds since 1970 UTC."""
 
     start_ms: int
     end_ms: int
@@ -126,7 +128,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to publish. topic: SKETCHES, ROLLUPS or DEAD_LETTERS; a transport maps it to a real name."""
+    """A record to publish. topic: SKETCHES, ROLLUPS or DEAD_LETTERS, for which a transport has real names."""
 
     topic: str
     partition: int
@@ -137,10 +139,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class SpanProgress:
-    """How far the windows of one released span are decided.
+    """How far the windows of one released span are decided: which keys have a release, and with which bits.
 
     Every window that ends at or before closed_through_ms is decided for ever and has its close marker. In the window
-    that starts there, keys (canonical bytes) up to `cursor` are decided too.
+    that starts there, the keys up to `cursor` are decided too, in the order of their canonical bytes.
     """
 
     size_ms: int
@@ -149,17 +151,19 @@ class SpanProgress:
 
     @property
     def drawn_through_ms(self) -> int:
-        """End of the last window in which anything is decided: with a cursor, one that is not closed yet."""
+        """End of the last window in which any key is decided. With a cursor this window is not closed yet."""
         return self.closed_through_ms if self.cursor is None else self.closed_through_ms + self.size_ms
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What is committed with every step: all that a successor needs to go on. OPERATOR DOMAIN.
+    """The committed state of one partition: all that its next owner needs to go on. OPERATOR DOMAIN.
 
-    Replay starts at `offset`; `clock_ms` is the largest arrival time before it, `declared` a digest of the partition's
-    declared keys that took effect in windows decided so far, in whole or in part; "" before the first of them, and in
-    other modes. `mark` is what the input calls itself up to where it was read, "" where it needs no such name.
+    fingerprint: of the configuration. source: the identity of the input. start_ms: the first window border.
+    latest_ms: upper end of plausible event times. offset: where replay starts. clock_ms: the largest arrival time
+    before it. declared: a digest of those declared keys of this partition that took effect in a window in which
+    anything is decided; "" before the first such window, and where keys are not declared. mark: of the bytes of the
+    input before the position (transport/files/input_mark.py); "" for an input without marks.
     """
 
     fingerprint: str
@@ -186,13 +190,13 @@ class PartitionState:
 
     @property
     def drawn_through_ms(self) -> int:
-        """Nothing is decided in any window that starts at or after this."""
+        """No key is decided in any window that starts at or after this."""
         return max(span.drawn_through_ms for span in self.spans)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The position that goes into the same transaction as the records: where replay starts, and opaque metadata."""
+    """A position to commit, in one transaction with records: where replay starts, and the encoded state (metadata)."""
 
     partition: int
     offset: int
@@ -201,7 +205,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One transaction: records to publish and positions to commit. Performed whole or not at all."""
+    """One transaction: records to publish and positions to commit, all of them or none."""
 
     publish: tuple[Record, ...] = ()
     commit: tuple[Commit, ...] = ()
@@ -209,7 +213,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A committed record of a topic, as any reader sees it."""
+    """A committed record of a published topic, as its readers see it."""
 
     offset: int
     partition: int
@@ -220,7 +224,7 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The transport now owns a partition; `committed` is its last committed position, if any."""
+    """This worker now owns the partition. committed: its last committed position; None before the first commit."""
 
     partition: int
     committed: Commit | None = field(default=None)
@@ -228,17 +232,17 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """The transport lost a partition: its open windows must be dropped, nothing partial published."""
+    """This worker lost the partition: it must drop its open windows and publish nothing of them."""
 
     partition: int
 
 
 @dataclass(frozen=True, slots=True)
 class InputEnd:
-    """Nothing more to read now. complete: the input was declared complete, and this is its end for ever.
+    """Everything that can be read of a partition by now was read. complete: nothing will ever follow.
 
-    asked_ms: all that was in the partition at this time of the wall clock has been read; NO_TIME where that is unknown.
-    next_offset: where reading goes on, which may lie past offsets that hold no record; None where none do.
+    asked_ms: a time of the wall clock; all that was in the partition then has been read. NO_TIME where none is known.
+    next_offset: where reading goes on, if that lies behind offsets that hold no record and are in no batch; else None.
     """
 
     partition: int

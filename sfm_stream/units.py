@@ -10,15 +10,15 @@ QUARTER_MS: Final = 15 * MINUTE_MS
 HOUR_MS: Final = 4 * QUARTER_MS
 DAY_MS: Final = 24 * HOUR_MS
 SHORTEST_DAY_MS, LONGEST_DAY_MS = 22 * HOUR_MS, 26 * HOUR_MS
-"""Local days: a zone may move its clock by up to two hours."""
+"""Bounds of a local day: a zone may move its clock by up to two hours."""
 FOREVER_MS: Final = 1 << 62
-"""A time after all others."""
+"""Later than every other time; stands for an end that is not set."""
 
 GRAINS: Final = ("quarter", "hour", "day")
-"""Spans that windows are rolled up into, each a union of those before it."""
+"""The spans that windows are rolled up into, the finest first. A span is a union of spans of any finer grain."""
 
 INT31_MAX: Final = (1 << 31) - 1
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 SKETCHES, ROLLUPS, DEAD_LETTERS = "sketches", "rollups", "dead-letters"
-"""Topics of a pipeline; a transport gives them their real names."""
+"""The topics of a pipeline inside this package; a transport has the real names."""

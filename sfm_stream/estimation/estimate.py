@@ -1,6 +1,7 @@
-"""How many distinct items: the one entry for sketches and tallies.
+"""`estimate`: the number of distinct items in a sketch, a bitmap or a tally.
 
-One sketch: one_sketch.py. Several releases of one flip probability: union/union.py.
+one_sketch.py estimates from one sketch, union/union.py from several releases of one flip probability. This module
+chooses between them, and says with a Status what the result is worth.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Estimate:
     """A number of distinct items with its error. Never NaN; 0 <= low <= value <= high.
 
     value, standard_error, low, high: items. The interval covers the truth with probability `confidence`; `high` may be
-    infinite. unclamped: the estimate of least bias; it may be negative, sums of estimates add it, and standard_error is
-    its error. docs/accuracy.md measures all of these.
+    infinite. unclamped: the estimate of least bias, to which standard_error belongs. It may be negative, and is what
+    sums of estimates add. docs/accuracy.md has measurements of all of these.
     """
 
     value: float
@@ -84,9 +85,9 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
     return _judged(solution, confidence)
 
 
-def channel_of(k: int) -> Channel:
-    """The channel of a sketch whose cells were flipped with probability k / 2^64."""
-    return Mechanism.flipping(k).channel
+def channel_of(flip_threshold: int) -> Channel:
+    """The channel of a sketch whose cells were flipped with probability flip_threshold / 2^64."""
+    return Mechanism.flipping(flip_threshold).channel
 
 
 def require_confidence(confidence: float) -> None:
@@ -96,7 +97,10 @@ def require_confidence(confidence: float) -> None:
 
 
 def normal_estimate(unclamped: float, error: float, confidence: float) -> Estimate:
-    """The estimate of a number >= 0 from a normal one, which may be negative. error: an infinite one means no data."""
+    """The estimate of a number >= 0. unclamped: a normally distributed estimate of it, which may be negative.
+
+    error: the standard error of `unclamped`; infinite if there are no data.
+    """
     if math.isinf(error):
         return _judged(NOTHING, confidence)
     value = max(unclamped, 0.0)
@@ -105,7 +109,7 @@ def normal_estimate(unclamped: float, error: float, confidence: float) -> Estima
 
 
 def _of_bitmap(source: NoisyBitmap, confidence: float) -> Estimate:
-    """The estimate counts throws; each item makes the same number of them."""
+    """The estimate from a bitmap: the estimated number of throws, divided by the throws that each item makes."""
     channel = source.mechanism.channel
     if channel.gap == 0.0:
         return _judged(NOTHING, confidence)
@@ -115,8 +119,8 @@ def _of_bitmap(source: NoisyBitmap, confidence: float) -> Estimate:
 
 
 def lower_bound(part: Estimate) -> Estimate:
-    """The estimate of a whole of which only a part is known: the same low, no upper end, status LOWER_BOUND."""
-    if math.isinf(part.high):  # saturated or uninformative: it has no upper end already
+    """The estimate of a union of which only `part` is known: the same `low`, `high` infinite, status LOWER_BOUND."""
+    if math.isinf(part.high):  # saturated or uninformative: nothing has to change
         return part
     return replace(part, high=math.inf, status=Status.LOWER_BOUND)
 
@@ -142,13 +146,13 @@ def sum_disjoint(estimates: Iterable[Estimate]) -> Estimate:
         low = min(math.fsum(part.low for part in parts), value)
         return Estimate(value, error, low, math.inf, Status.LOWER_BOUND, confidence, total)
     if any(part.status is Status.SATURATED for part in parts):
-        # The sum of the lower limits is not an exact limit of the sum, but lies below it.
+        # A limit of at least this confidence: the sum of the lower limits lies below the exact lower limit of the sum.
         low, high = min(math.fsum(part.low for part in parts), value), math.inf
     return _judged(Solution(value, total, error, low, max(high, value)), confidence)
 
 
 def _judged(solution: Solution, confidence: float) -> Estimate:
-    """The solution with its status, which follows from the limits."""
+    """The solution as an Estimate. Its status follows from the limits."""
     low, high = solution.low, solution.high
     if math.isinf(high):
         status = Status.SATURATED if low > 0.0 else Status.UNINFORMATIVE

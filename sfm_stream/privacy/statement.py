@@ -1,4 +1,4 @@
-"""The privacy statement of a configuration, in words that its readers can check."""
+"""The privacy statement: what a configuration promises, in words for people and with the numbers that apply."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def statement(
     clock_margin_ms: int | None = None,
     whole: bool = False,
 ) -> str:
-    """Paragraphs of plain text: what is protected, what it costs, which keys are seen, and what is not covered.
+    """The statement in paragraphs of plain text: what is protected, which keys appear, the cost, what is not covered.
 
-    clock_margin_ms: where the log gives arrival times. whole: the input is counted whole, in any order.
+    unit: the privacy unit, "removed" or "blanked". clock_margin_ms: how far arrival times may step back; None where the
+    log does not give them. whole: the input is counted whole, in any order.
     """
     a_window, a_day = plain(budget.epsilon_per_window), plain(budget.epsilon_per_day)
     lines = [
@@ -61,6 +62,7 @@ def statement(
 
 
 def _promise(keys: KeyRule, budget: Budget) -> str:
+    """The guarantee of one release, with its numbers."""
     if isinstance(keys, SelectedKeys):
         return f"({plain(budget.epsilon_per_window)}, {plain(budget.delta_selection)})-differentially private"
     private = f"{plain(budget.epsilon)}-differentially private"
@@ -70,6 +72,7 @@ def _promise(keys: KeyRule, budget: Budget) -> str:
 
 
 def _assumption(clock_margin_ms: int) -> str:
+    """What the guarantee assumes of the clocks of brokers."""
     margin = _span(clock_margin_ms)
     return (
         f"This assumes that the arrival times which brokers give step back by at most {margin} (window.clock_margin), "
@@ -79,6 +82,7 @@ def _assumption(clock_margin_ms: int) -> str:
 
 
 def _keys(keys: KeyRule) -> str:
+    """Which keys appear in what is published."""
     if isinstance(keys, DeclaredKeys):
         return (
             f"Keys: declared. The list of {len(keys.effective)} keys is public; each has a release in every window, "
@@ -97,6 +101,7 @@ def _keys(keys: KeyRule) -> str:
 
 
 def _span(milliseconds: int) -> str:
+    """A length of time in its largest whole unit."""
     for unit, size in (("h", HOUR_MS), ("min", MINUTE_MS), ("s", SECOND_MS)):
         if milliseconds % size == 0:
             return f"{milliseconds // size} {unit}"

@@ -1,7 +1,7 @@
-"""What a pipeline keeps of itself, as bytes: a JSON array that begins with its version, read strictly.
+"""The committed state of a pipeline as bytes: a JSON array, whose first element is the version.
 
-JSON is text, so that a state also fits the metadata of a Kafka offset commit. A state of another version, with a field
-too many or too few, or with a value of another type is refused: to go on from a guess could release a window twice.
+It is JSON because the metadata of a Kafka offset commit must be text. A state of another version, with a field too many
+or too few, or with a value of another type is refused: a pipeline that guessed might release a window twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sfm_stream.types import Commit
 
 
 class StoredFields(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """Base of the fields of a stored state, in the order in which they are written."""
+    """Base class of stored states. The fields of a subclass are written in their order, behind the version."""
 
     version: int
 
@@ -31,9 +31,10 @@ _Fields = TypeVar("_Fields", bound=_Positioned)
 
 
 class StateCodec(Generic[_Fields]):
-    """Writes and reads one kind of stored state.
+    """Encodes and decodes one kind of stored state.
 
-    fields: a StoredFields with an offset. version: the one that is written and read. name: what errors call the state.
+    fields: a subclass of StoredFields that has an offset. version: the only one that is written and read. name: what
+    error messages call the state.
     """
 
     def __init__(self, fields: type[_Fields], version: int, name: str = "the committed state") -> None:
@@ -42,13 +43,15 @@ class StateCodec(Generic[_Fields]):
         self._name = name
 
     def encode(self, *values: object) -> bytes:
-        """The bytes of the fields behind the version. Fields at the end that have a default may be left out."""
+        """The bytes of a state. values: its fields behind the version; the last ones may be left out if they have
+        defaults.
+        """
         return msgspec.json.encode((self.version, *values))
 
     def decode(self, payload: bytes, where: str) -> _Fields:
-        """The fields in these bytes. where: begins every message.
+        """The state in these bytes. where: the first words of every error message.
 
-        Raises StateError where the bytes are not exactly what this version writes.
+        Raises StateError for any bytes that encode() of this version does not write.
         """
         try:
             stored = self._decoder.decode(payload)
@@ -59,7 +62,7 @@ class StateCodec(Generic[_Fields]):
         return stored
 
     def decode_commit(self, commit: Commit, where: str) -> _Fields:
-        """The fields in the metadata of a position. Raises StateError, also where they are of another offset."""
+        """The state in the metadata of a position. Raises StateError as decode(), or if its offset is another one."""
         stored = self.decode(commit.metadata, where)
         if stored.offset != commit.offset:
             raise StateError(
