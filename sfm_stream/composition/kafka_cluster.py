@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from sfm_stream.composition.kafka_names import names_of
 from sfm_stream.config.config import Config
-from sfm_stream.events.placement import PARTITIONERS, Placement
+from sfm_stream.events.partitioner import PARTITIONERS
+from sfm_stream.events.placement import Placement
 from sfm_stream.transport.kafka.cluster import Cluster
 from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
 from sfm_stream.transport.kafka.topic_log import TopicLog

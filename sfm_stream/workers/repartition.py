@@ -24,7 +24,7 @@ from sfm_stream.clock import monotonic_s
 from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.events.key_table import KeyTable
-from sfm_stream.events.placement import PARTITIONERS, partition_key
+from sfm_stream.events.partitioner import PARTITIONERS, partition_key
 from sfm_stream.transport.contract import Transport
 from sfm_stream.types import Assigned, Commit, InputEnd, Record, RecordBatch, Step
 from sfm_stream.workers.extractor import extractor_of

@@ -27,7 +27,7 @@ from support.patience import PATIENCE_S
 from sfm_stream.composition import kafka as composition
 from sfm_stream.composition import kafka_first_start as first_start
 from sfm_stream.config.config import Config, parse_config
-from sfm_stream.events.placement import murmur2_partition
+from sfm_stream.events.partitioner import murmur2_partition
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.kafka import transport
 from sfm_stream.transport.kafka.topic_changes import TopicAtStart

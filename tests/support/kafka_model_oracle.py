@@ -11,7 +11,7 @@ import numpy as np
 from support.kafka_model import DECLARED, GRACE_MS, PIPELINE, START_MS, Violation, World
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, expected_cells
 
-from sfm_stream.events.placement import murmur2_partition
+from sfm_stream.events.partitioner import murmur2_partition
 from sfm_stream.wire.codec import CloseMarker, Release
 from sfm_stream.wire.codec import decode as decode_record
 from sfm_stream.wire.keys import encode_key

@@ -14,7 +14,8 @@ from support.kafka_runs import CONFIG, DEFAULTS, MINUTE_MS, START_MS
 from sfm_stream.config.config import parse_config
 from sfm_stream.errors import StateError
 from sfm_stream.events.event_schema import MAX_TIME_MS
-from sfm_stream.events.placement import PARTITIONERS, Placement
+from sfm_stream.events.partitioner import PARTITIONERS
+from sfm_stream.events.placement import Placement
 from sfm_stream.pipeline.counting.position import decode_state, encode_state, first_state
 from sfm_stream.types import Assigned, Commit, InputEnd, Reason
 from sfm_stream.units import FOREVER_MS
