@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
-from sfm_stream.answers.key_notation import parse_key
+from sfm_stream.answers.key_notation import key_of_text
 from sfm_stream.errors import QuestionError, SfmStreamError
 from sfm_stream.types import KeyPart
 from sfm_stream.units import INT64_MAX, INT64_MIN
@@ -42,7 +42,7 @@ def asked_key(text: str, fields: int) -> AskedKey:
 
 
 def _readings(text: str, fields: int) -> list[tuple[KeyPart, ...]]:
-    shown = parse_key(text)
+    shown = key_of_text(text)
     readings = [shown] if shown is not None else []
     try:
         listed = json.loads(text) if text.startswith("[") else None

@@ -28,7 +28,7 @@ def key_text(key: Sequence[KeyPart]) -> str:
     return _JOINT.join(_part_text(part) for part in key) if key else ALL
 
 
-def parse_key(text: str) -> tuple[KeyPart, ...] | None:
+def key_of_text(text: str) -> tuple[KeyPart, ...] | None:
     """The key that a text of `key_text` stands for; None for what it never writes."""
     if text == ALL:
         return ()

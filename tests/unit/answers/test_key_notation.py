@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from support.hostile_text import HOSTILE
 
-from sfm_stream.answers.key_notation import key_text, parse_key
+from sfm_stream.answers.key_notation import key_of_text, key_text
 from sfm_stream.answers.rows import AnswerRow
 from sfm_stream.cli.screen import answer_table
 from sfm_stream.estimation.estimate import Estimate, Status
@@ -30,8 +30,8 @@ KEYS = st.lists(PARTS, max_size=4).map(tuple)
 @given(KEYS)
 def test_a_shown_key_reads_back(key):
     """So no two look the same."""
-    assert parse_key(key_text(key)) == key
-    assert type(parse_key(key_text(key))) is tuple
+    assert key_of_text(key_text(key)) == key
+    assert type(key_of_text(key_text(key))) is tuple
 
 
 @given(st.text())
@@ -84,8 +84,8 @@ def test_plain_keys_stay_as_they_are():
 )
 def test_keys_that_differ_look_different(one, other):
     assert key_text(one) != key_text(other)
-    assert parse_key(key_text(one)) == one
-    assert parse_key(key_text(other)) == other
+    assert key_of_text(key_text(one)) == one
+    assert key_of_text(key_text(other)) == other
 
 
 def test_the_notation_of_the_docs():
