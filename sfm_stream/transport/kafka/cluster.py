@@ -1,10 +1,12 @@
-"""What is asked of a Kafka cluster: the one view that all of this package has of a client library.
+"""The protocols of a Kafka cluster: all that this package asks of a client library.
 
-The values that cross are those of cluster_values.py. There are two implementations: `kafka_python/`, over the client
-library, and the model in memory on which the tests explore schedules. `tests/contract/` holds both to the same words.
+Arguments and results are values of cluster_values.py, none is a class of the library. There are two implementations:
+`kafka_python/`, over the client library, and a model in memory on which the tests explore schedules.
+`tests/contract/test_cluster_contract.py` tests both alike.
 
-Every method that asks the cluster raises only errors of this package: BrokerAway where asking again may help,
-BrokerError where the cluster refuses for good, StateError where records that had to be read are gone.
+A method that "asks nobody" answers from what the client knows already. All others raise only errors of this package:
+BrokerAway where asking again may help, BrokerError where the cluster refuses for good, StateError where records that
+had to be read are gone.
 """
 
 from __future__ import annotations
@@ -27,33 +29,33 @@ from sfm_stream.types import Record
 
 
 class GroupReader(Protocol):
-    """Reads one topic of committed records as a member of a consumer group. It never chooses a position by itself.
+    """Reads the committed records of one topic as a member of a consumer group. It never chooses an offset by itself.
 
-    A partition that the group has given brings nothing until it is sought and resumed.
+    A partition that the group assigns is paused: it gives no batch before seek() and resume().
     """
 
     def poll(self, wait_ms: int, max_batches: int) -> Mapping[int, Sequence[LogBatch]]:
-        """Partition to its next batches. Waits up to wait_ms for some; takes part in what the group does."""
+        """Partition to its next batches. Waits up to wait_ms for them, and takes part in rebalances meanwhile."""
         ...
 
     def rebalances(self) -> list[Rebalance]:
-        """Those since the last call, in order. Asks nobody."""
+        """The rebalances since the last call, in order. Asks nobody."""
         ...
 
     def membership(self) -> Membership:
-        """As it is now. Asks nobody."""
+        """The membership in the group as of now. Asks nobody."""
         ...
 
     def partition_count(self) -> int:
-        """Of the topic, as the client knows it; 0 where it has not heard of the topic."""
+        """The number of partitions of the topic; 0 if the client does not know the topic."""
         ...
 
     def topic_id(self) -> str:
-        """Of the topic, as the client knows it; "" where it does not. Asks nobody."""
+        """The id of the topic; "" if the client does not know it. Asks nobody."""
         ...
 
     def assigned(self) -> set[int]:
-        """Partitions that the client takes for given to it now: a rebalance may be ahead of what poll() has told."""
+        """The partitions that the client has now. It may know of a rebalance that rebalances() has not returned yet."""
         ...
 
     def seek(self, partition: int, offset: int) -> None:
@@ -61,17 +63,20 @@ class GroupReader(Protocol):
         ...
 
     def pause(self, partition: int) -> None:
-        """It brings nothing until it is resumed; what the client has fetched of it is kept."""
+        """The partition gives no batch before resume(). What the client has fetched of it is kept."""
         ...
 
     def resume(self, partition: int) -> None: ...
 
     def position(self, partition: int) -> int | None:
-        """How far the partition is read, past control records too, which no batch shows; None where that is open."""
+        """The offset up to which the partition is read, past control records, which are in no batch; None: unknown."""
         ...
 
     def committed(self, partition: int) -> GroupOffset | None:
-        """The group's; None without any. Raises BrokerAway where a transaction that may change it stays open."""
+        """The committed offset of the group; None if there is none.
+
+        Raises BrokerAway if a transaction that may change it stays open.
+        """
         ...
 
     def close(self) -> None:
@@ -83,9 +88,9 @@ class PartitionReader(Protocol):
     """Reads committed records of any partition, without a group."""
 
     def fetch(self, topic: str, partition: int, offset: int, wait_ms: int) -> tuple[Sequence[LogBatch], int]:
-        """(batches from `offset` on, the offset after them). The offset is the old one where nothing came in wait_ms.
+        """(batches from `offset` on, the offset to read next). The latter is `offset` if nothing came within wait_ms.
 
-        It is past control and aborted records too, of which there is no batch.
+        It lies behind control records and aborted ones too, which are in no batch.
         """
         ...
 
@@ -95,28 +100,28 @@ class PartitionReader(Protocol):
 class Producer(Protocol):
     """Writes in transactions, one after another, under one transactional id.
 
-    After an error nothing may be called but discard(): whether its transaction is committed is not known here.
+    After an error only discard() may be called: the producer does not know whether its transaction is committed.
     """
 
     def init_transactions(self) -> None:
-        """Needed before the first transaction: what an earlier producer of the id left open is decided after it.
+        """To be called before the first transaction. It fences earlier producers of the id, whose calls then fail.
 
-        It ends that producer, whose calls fail from now on. May wait for ever.
+        On return the transaction that one of them may have left open is committed or aborted. May block for ever.
         """
         ...
 
     def begin(self) -> None: ...
 
     def send(self, record: Record) -> None:
-        """Send it some time before flush() or commit() returns. record.topic is the topic's real name."""
+        """Add a record to the transaction; it is sent before flush() or commit() returns. record.topic: a real name."""
         ...
 
     def flush(self) -> None:
-        """All that was sent is in the log, of every replica in sync, when this returns."""
+        """On return every record that was sent is in the log of every replica in sync."""
         ...
 
     def send_offsets(self, offsets: Mapping[TopicPartition, GroupOffset], membership: Membership) -> None:
-        """Make these the group's with the commit. Raises where the membership is not of the group's generation."""
+        """Add offsets of the group to the transaction. Raises if the membership is not of the group's generation."""
         ...
 
     def commit(self) -> None: ...
@@ -124,39 +129,39 @@ class Producer(Protocol):
     def abort(self) -> None: ...
 
     def discard(self) -> None:
-        """End it, whatever state it is in. Waits for nothing and raises nothing."""
+        """End the producer, whatever state it is in. Waits for nothing and raises nothing."""
         ...
 
 
 class Admin(Protocol):
-    """Asks about topics, offsets and groups, and makes topics."""
+    """Asks about topics, offsets and groups, and creates topics."""
 
     def partition_count(self, topic: str) -> int:
-        """0 where there is no such topic."""
+        """The number of partitions of a topic; 0 if there is no such topic."""
         ...
 
     def existing(self, topics: Iterable[str]) -> set[str]:
-        """Those of these that exist."""
+        """Those of these topics that exist."""
         ...
 
     def facts(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
-        """By name; topics that do not exist are left out. Raises BrokerError also where settings are withheld."""
+        """Topic name to its facts, for topics that exist. Raises BrokerError also if settings are withheld."""
         ...
 
     def topics(self) -> list[str]:
-        """Names of all that this user may see."""
+        """The names of all topics that this user may see."""
         ...
 
     def create(self, topic: NewTopic) -> bool:
-        """Whether it was made; False where it is there already. It has leaders on return."""
+        """Create a topic, which has leaders on return. False: it exists already."""
         ...
 
     def create_all(self, topics: Sequence[NewTopic]) -> dict[str, CreationResult]:
-        """By name. A topic that was made may not have leaders yet."""
+        """Create topics; topic name to the result. A topic that was created may not have leaders yet."""
         ...
 
     def await_leaders(self, topics: Sequence[str]) -> None:
-        """Until every partition of these has one. Raises BrokerAway."""
+        """Wait until every partition of these topics has a leader. Raises BrokerAway if that takes too long."""
         ...
 
     def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -164,14 +169,16 @@ class Admin(Protocol):
         ...
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool) -> dict[int, int]:
-        """Partition to its end: with stable the last stable offset, up to which committed records can be read; else
-        the high watermark. What was appended may reach further: see ask_log_ends()."""
+        """Partition to an end: its high watermark, or with `stable` its last stable offset.
+
+        Committed records can be read up to the last stable offset. More may be appended: see ask_log_ends().
+        """
         ...
 
     def offsets_since(self, topic: str, partitions: Iterable[int], since_ms: int) -> dict[int, int]:
-        """Partition to the offset of its first record that is stamped since_ms or later; -1 where there is none.
+        """Partition to the offset of its first record with a time stamp of since_ms or later; -1 if there is none.
 
-        Control records count, which carry the time of their commit.
+        Control records count too; their time stamp is that of the commit.
         """
         ...
 
@@ -180,21 +187,21 @@ class Admin(Protocol):
         ...
 
     def ask_log_ends(self, topic: str, partitions: Iterable[int]) -> LogEndQuery:
-        """Ask for log ends, behind all that was appended, and go on at once. Raises nothing."""
+        """Ask for log ends, which lie behind everything that was appended. Waits for nothing and raises nothing."""
         ...
 
     def group_members(self, group: str) -> int:
-        """How many the consumer group has now; 0 for one that does not exist. Raises BrokerAway where that is open."""
+        """The number of members of a consumer group; 0 if it does not exist. Raises BrokerAway if it is unknown now."""
         ...
 
     def close(self) -> None: ...
 
 
 class Cluster(Protocol):
-    """Makes what speaks to a cluster; each is closed by whoever asked for it.
+    """Makes readers, producers and admins of one cluster. The caller closes them.
 
-    name: of the cluster, as the first words of an error. transaction_ms: a transaction that is open for this long is
-    aborted.
+    name: the name of the cluster in error messages. transaction_ms: the brokers abort a transaction that is open for
+    this long.
     """
 
     @property
@@ -204,7 +211,7 @@ class Cluster(Protocol):
     def transaction_ms(self) -> int: ...
 
     def group_reader(self, group: str, topic: str) -> GroupReader:
-        """A new member of the group, which joins it in its first polls."""
+        """A new member of the consumer group. It joins the group during its first polls."""
         ...
 
     def partition_reader(self) -> PartitionReader: ...

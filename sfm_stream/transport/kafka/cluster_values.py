@@ -1,4 +1,4 @@
-"""The values that cross between this package and a Kafka cluster, none of them a class of a client library."""
+"""The arguments and results of the protocols in cluster.py. None is a class of a client library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfm_stream.types import RecordBatch
 
 MAX_RECORD_BYTES = 8 << 20
-"""The largest record that is written: a roll-up of the largest shape takes most of it."""
+"""The size of the largest record that is written. A roll-up of the largest shape takes most of it."""
 
 
 class TopicPartition(NamedTuple):
@@ -23,7 +23,7 @@ class TopicPartition(NamedTuple):
 
 
 class GroupOffset(NamedTuple):
-    """What a consumer group has committed of a partition. metadata: any text, which the group keeps beside it."""
+    """The committed offset of a consumer group in a partition. metadata: a text that Kafka stores with it."""
 
     offset: int
     metadata: str
@@ -33,7 +33,7 @@ class GroupOffset(NamedTuple):
 class Membership:
     """A member of a consumer group, in one generation of the group.
 
-    settled: the group has assigned the partitions of this generation, and the member was told which of them it has.
+    settled: whether the member was told which partitions it has in this generation.
     """
 
     group: str
@@ -43,34 +43,34 @@ class Membership:
 
     @property
     def valid(self) -> bool:
-        """False for one that has not joined yet, or was thrown out."""
+        """Whether it is a member: it is none before it has joined, and after it was thrown out."""
         return self.generation >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """Partitions that the group gave to a member (given), or took from it."""
+    """Partitions that the group assigned to a member (given) or took from it (not given)."""
 
     given: bool
     partitions: tuple[int, ...]
 
 
 class LogBatch(RecordBatch, Protocol):
-    """Records of one batch of the log. Reading its columns raises BrokerError where the bytes are corrupt."""
+    """One batch of the log. Asking for its columns raises BrokerError if its bytes are corrupt."""
 
     @property
     def timestamp_type(self) -> str:
-        """Whose clock stamped it: CREATE_TIME or LOG_APPEND_TIME; "" where its format has no time stamps."""
+        """CREATE_TIME if producers stamped it, LOG_APPEND_TIME if the broker did; "" for a format without stamps."""
         ...
 
     def arrivals(self) -> NDArray[np.int64]: ...
 
 
 class LogEndQuery:
-    """Log ends of some partitions of a topic, on their way. Another thread fills it, and it may be read meanwhile.
+    """A question for the log ends of some partitions. Another thread fills in the answers; they may be read meanwhile.
 
-    told: partition to its log end, at a time after the query. refused: partitions of which a broker does not tell the
-    log end to anyone, now or later. why: what is missing of each of the others. over: nothing more will come.
+    told: partition to a log end that was read after the question. refused: partitions whose broker never tells log
+    ends. why: partition to what is missing, for all others. over: set when no more answers will come.
     """
 
     def __init__(self, partitions: Iterable[int]) -> None:
@@ -89,21 +89,21 @@ class NewTopic:
 
 
 class Creation(Enum):
-    """What became of a new topic."""
+    """The result of creating a topic."""
 
     CREATED = auto()
     EXISTS = auto()
-    """There is one of this name already."""
+    """A topic of this name exists already."""
     UNKNOWN_SETTING = auto()
-    """The broker does not know one of its settings, or not this value."""
+    """The broker does not accept one of the settings or its value."""
     TOO_FEW_BROKERS = auto()
-    """Fewer than the replicas that it should have."""
+    """The cluster has fewer brokers than the topic should have replicas."""
     FAILED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class CreationResult:
-    """words: those of the broker. error: what to raise, if nothing better can be said; None if the topic is there."""
+    """words: the message of the broker. error: what to raise by default; None if the topic exists now."""
 
     outcome: Creation
     words: str = ""

@@ -1,4 +1,4 @@
-"""What a transport reads and where it writes, and what must be so of every batch that it reads."""
+"""The topics of one KafkaTransport, and the checks on what it reads."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from sfm_stream.transport.kafka.topic_facts import TopicFacts
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Real names: the input topic, the consumer group, the worker in the ledger, the ledger, and the output topics.
+    """Real names of the topics that a transport reads and writes, its consumer group, and its name in the ledger.
 
-    topics: name of a topic of the pipeline to its real name. input_at_start: what the input was at the start; None
-    where any will do. timestamps: as kafka.timestamps, where it matters whose clock stamped the records; else "".
+    source: the topic that is read. worker: the name in the ledger. topics: a topic of units.py to its real name.
+    input_at_start: the source as it was at the start; None if changes do not matter. timestamps: kafka.timestamps, or
+    "" if it does not matter whose clock stamped the records.
     """
 
     source: str
@@ -34,20 +35,20 @@ class Endpoints:
     timestamps: str = ""
 
     def require_same_topic(self, topic_id: str) -> None:
-        """Raises StateError where the topic that is read now is a new one of the old name. topic_id: "" if unknown."""
+        """Raise StateError if the source was deleted and made anew. topic_id: of the source now; "" if unknown."""
         if self.input_at_start is None or not (before := self.input_at_start.facts.topic_id):
             return
         if topic_id and topic_id != before:
             raise StateError(made_anew(self.source, before, topic_id, self.input_at_start.remedy))
 
     def require_partitions(self, before: int, now: int) -> None:
-        """Raises StateError where partitions were added."""
+        """Raise StateError if the number of partitions of the source changed."""
         if now != before:
             at_start = self.input_at_start or TopicAtStart(TopicFacts(self.source, "", before, 0, {}))
             raise StateError(repartitioned(self.source, before, now, at_start.added))
 
     def require_clock(self, batches: Sequence[LogBatch]) -> None:
-        """Raises StateError where the clock that stamped one of them is not that of `timestamps`."""
+        """Raise StateError if another clock than that of `timestamps` stamped one of these batches."""
         for batch in batches:
             if is_of_other_clock(batch, self.timestamps):
                 stamps = (
@@ -61,9 +62,9 @@ class Endpoints:
 
 
 def is_of_other_clock(batch: LogBatch, timestamps: str) -> bool:
-    """Whether another clock stamped this batch than kafka.timestamps says; with "" no clock is another one.
+    """Whether another clock stamped this batch than `timestamps` says: kafka.timestamps, or "" for any clock.
 
-    A batch whose format has no time stamps is never one of the log's clock, and never one of another producer's.
+    A batch whose format has no time stamps was not stamped by the broker. Under create_time it will do.
     """
     if not timestamps or not batch.timestamp_type:
         return timestamps == "log_append_time"

@@ -60,25 +60,25 @@ class TopicLog:
                         yield StoredRecord(at, number, key or b"", value or b"", arrival)
 
     def partitions(self, topic: str) -> int:
-        """How many the topic has, 0 where there is none."""
+        """The number of partitions of a topic; 0 if there is no such topic."""
         return self._admin.partition_count(topic)
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool) -> dict[int, int]:
-        """Partition to end offset: with stable that of committed reading, else the high watermark, of now.
+        """As Admin.ends: the last stable offset with `stable`, else the high watermark.
 
-        Neither says what was appended: see log_ends.
+        Neither is the log end: see log_ends().
         """
         return self._admin.ends(topic, partitions, stable=stable)
 
     def ask_log_ends(self, topic: str, partitions: Iterable[int]) -> LogEndQuery:
-        """Ask for log ends and go on at once."""
+        """As Admin.ask_log_ends."""
         return self._admin.ask_log_ends(topic, list(partitions))
 
     def log_ends(self, topic: str, partitions: Iterable[int], patience_s: float = 0) -> dict[int, int]:
-        """Partition to log end: behind all that was acknowledged before the call, by whichever leader.
+        """Partition to its log end, which lies behind everything that any leader acknowledged before this call.
 
-        Partitions are left out whose replicas in sync do not all answer, each asked as often as patience_s leave time
-        for. Where a broker does not tell log ends at all it is the high watermark.
+        Every replica in sync has to answer, else the partition is left out. With patience_s each is asked again as
+        often as that leaves time for. If a broker never tells log ends, the high watermark is taken.
         """
         told = dict[int, int]()
         missing = set(partitions)
@@ -97,7 +97,7 @@ class TopicLog:
         return query.told.copy() | (self.ends(topic, refused, stable=False) if refused else {})
 
     def starts(self, topic: str, partitions: Iterable[int], since_ms: int = 0) -> dict[int, int]:
-        """Partition to the first offset there is, or before which every record is stamped earlier than since_ms."""
+        """Partition to the first offset of its log, or to a later one: all stamps before it are below since_ms."""
         numbers = list(partitions)
         first = self._admin.starts(topic, numbers)
         if since_ms <= 0:

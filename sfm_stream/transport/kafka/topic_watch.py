@@ -1,4 +1,4 @@
-"""A watch over the topics of a running worker: what was checked at its start has to stay so."""
+"""Watches the topics of a running worker: what was checked at its start must not change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfm_stream.errors import BrokerAway, BrokerError, StateError
 _log = logging.getLogger(__name__)
 EVERY_S = 20.0
 CONFIRM_S = 5.0
-"""How long after a change was seen it is looked for again: a broker that has just started may not know a topic yet."""
+"""After how long a change is looked for again: a broker that has just started may not know a topic yet."""
 
 
 class TopicWatch:
@@ -28,12 +28,11 @@ class TopicWatch:
         self._look = look
         self._answer: Future[list[str]] | None = None
         self._changes: list[str] = []
-        """Those of the last look."""
+        """What the last look returned."""
         self._at_s = monotonic_s() + EVERY_S
 
     def tick(self) -> None:
-        """Raises StateError where two looks in a row found the same changes. Where the cluster does not answer, no look
-        counts."""
+        """Raise StateError if two looks in a row found the same changes. A look without an answer does not count."""
         if self._answer is None:
             if monotonic_s() >= self._at_s:
                 self._answer = _asked(self._look)
@@ -53,9 +52,9 @@ class TopicWatch:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Inside it an error that would end the worker says how its topics changed, if they did.
+        """If the topics changed, an error in this block that would end the worker says how.
 
-        When a topic was made anew, the error of the client depends on what it was about to do; it may even be that
+        When a topic was made anew, the error of the client depends on what the client was doing. It may even say that
         records are gone.
         """
         try:

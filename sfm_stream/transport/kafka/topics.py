@@ -1,4 +1,4 @@
-"""The topics of a pipeline on a cluster: what they are, and made where they are missing. The rules: topic_rules.py."""
+"""Looks topics up on a cluster, and creates those that are missing by the rules of topic_rules.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfm_stream.transport.kafka.topic_rules import TopicRules
 
 
 def facts(cluster: Cluster, names: Iterable[str]) -> dict[str, TopicFacts]:
-    """Topics as they are, by name; missing ones are left out. Raises BrokerError, also where settings are withheld."""
+    """Topic name to its facts, for topics that exist. Raises BrokerError, also if settings are withheld."""
     wanted = list(names)
     if not wanted:
         return {}
@@ -22,9 +22,10 @@ def facts(cluster: Cluster, names: Iterable[str]) -> dict[str, TopicFacts]:
 
 
 def collisions(cluster: Cluster, names: Iterable[str]) -> dict[str, list[str]]:
-    """Name of a topic that is still to be made, to existing topics whose names Kafka takes for the same.
+    """Name of a new topic to existing topics with which its name collides: Kafka would refuse to create it.
 
-    Kafka refuses such a topic, as '.' and '_' are the same in the names of its metrics. Raises BrokerError.
+    Names collide if they differ only in '.' and '_', which are the same in the names of Kafka's metrics. Raises
+    BrokerError.
     """
     with closing(cluster.admin()) as admin:
         existing = admin.topics()
@@ -37,10 +38,10 @@ def _in_metrics(name: str) -> str:
 
 
 def create_missing(cluster: Cluster, rules: Sequence[TopicRules], partitions: int, replication: int) -> tuple[str, ...]:
-    """Names of the topics that this call created; each missing one is there, with leaders, when it returns.
+    """Create the topics that are missing; returns the names of those that this call created.
 
-    Another worker may create them at the same time: ask for facts() afterwards, not before. Raises ConfigError where
-    the cluster has too few brokers.
+    On return all of them exist and have leaders. Another worker may create them at the same time, perhaps with other
+    settings: check facts() afterwards. Raises ConfigError if the cluster has too few brokers.
     """
     with closing(cluster.admin()) as admin:
         existing = admin.existing([rule.name for rule in rules])
@@ -62,7 +63,7 @@ def create_missing(cluster: Cluster, rules: Sequence[TopicRules], partitions: in
 
 
 def create_plain(cluster: Cluster, name: str, partitions: int, replication: int, configs: Mapping[str, str]) -> bool:
-    """Make one topic that no rule is for; False where it is there already. Raises BrokerError."""
+    """Create one topic that topic_rules.py has no rule for. False: it exists already. Raises BrokerError."""
     with closing(cluster.admin()) as admin:
         return admin.create(NewTopic(name, partitions, replication, configs))
 

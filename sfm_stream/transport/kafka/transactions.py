@@ -1,4 +1,4 @@
-"""Transactions, each run watched: done, or of unknown outcome and settled before anything else is sent."""
+"""Transactions that never hang: each is committed, refused, or of unknown outcome, which settle() then decides."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class UnknownOutcome(BrokerAway):
-    """A transaction failed at a step after which nobody here knows whether it is committed."""
+    """A transaction failed, and it is not known whether it is committed."""
 
 
 class Transactions:
-    """A transactional producer, renewed after every error: one that has seen an error cannot be trusted again."""
+    """Transactions under one transactional id. After every error the producer is replaced: its state is unknown."""
 
     def __init__(self, cluster: Cluster, transactional_id: str) -> None:
         self._cluster, self.transactional_id = cluster, transactional_id
@@ -36,11 +36,11 @@ class Transactions:
         membership: Membership | None,
         before_commit: Callable[[], None] = lambda: None,
     ) -> None:
-        """Records and offsets in one transaction. record.topic is a real name here; offsets need a membership.
+        """Commit records and offsets in one transaction. record.topic is a real name; offsets need a membership.
 
-        before_commit: called when all is sent; an SfmStreamError of it aborts the transaction and is raised here.
-        Raises UnknownOutcome; then settle() has to be called before anything is concluded or sent. Raises BrokerError
-        where it is refused for good.
+        before_commit: called when everything is sent. If it raises an SfmStreamError, the transaction is aborted and
+        the error is raised here. Raises BrokerError if the cluster refuses for good. Raises UnknownOutcome: then call
+        settle() before anything else is sent, or concluded about this transaction.
         """
         producer = self._producer or self.settle()
         try:
@@ -59,9 +59,9 @@ class Transactions:
             raise refusal
 
     def settle(self) -> Producer:
-        """A new producer under the same id: whatever an earlier one left open is committed or aborted after this.
+        """A new producer under the same id. The transaction that an earlier one left open is committed or aborted now.
 
-        Raises BrokerAway where the coordinator does not answer, BrokerError where it refuses.
+        Raises BrokerAway if the coordinator does not answer, BrokerError if it refuses.
         """
         self._abandon()
         producer = self._cluster.producer(self.transactional_id)
@@ -77,7 +77,7 @@ class Transactions:
         return producer
 
     def close(self) -> None:
-        """Between transactions there is nothing to lose."""
+        """Drop the producer. To be called between transactions."""
         self._abandon()
 
     def _abandon(self) -> None:
@@ -93,9 +93,9 @@ def _perform(
     membership: Membership | None,
     before_commit: Callable[[], None],
 ) -> SfmStreamError | None:
-    """None once it is committed; what before_commit raised, where that aborted it.
+    """None if the transaction is committed; the error of before_commit if that aborted it.
 
-    Records come first, and are in the log, before the offsets: who finds the offsets accepted must find the records.
+    The records are in the log before the offsets are sent: whoever sees the offsets must find the records.
     """
     producer.begin()
     for record in records:
@@ -116,7 +116,7 @@ def _perform(
 
 
 def _watched(work: Callable[[], T], patience_s: float) -> T:
-    """The result of `work`, which runs in a thread of its own: a call of the client may block for ever."""
+    """The result of `work`, run in its own thread as a call of the client may block for ever. Raises TimeoutError."""
     outcome: Future[T] = Future()
 
     def run() -> None:

@@ -1,8 +1,8 @@
-"""The Transport over a Kafka cluster: a consumer group as input, transactions as output, a ledger of positions.
+"""The Transport over a Kafka cluster: input from a consumer group, output in transactions, positions in a ledger.
 
-What holds it together: a step is one transaction, which carries its records, its ledger entries and the offsets of the
-group under the generation in which the partition was assigned. A worker that lost the partition cannot commit it any
-more; one that gets it reads the ledger only when nothing that was sent before is undecided.
+A step is one transaction with its records, its ledger entries, and the offsets of the group under the generation in
+which the partition was assigned. So a worker that lost the partition cannot commit any more. The worker that gets it
+reads the ledger only when no transaction that was sent before is still open.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _TRIES, _PAUSE_S = 10, 1.0
 
 
 class KafkaTransport:
-    """A Transport. Everything but poll() may be called between polls only; nothing here is shared with a thread.
+    """Implements contract.Transport. It is used by one thread.
 
-    restored: positions that were not those of the consumer group, and taken from the ledger.
+    restored: number of positions taken from the ledger while the consumer group had another offset, or none.
     """
 
     def __init__(self, cluster: Cluster, endpoints: Endpoints, log: TopicLog) -> None:
@@ -59,7 +59,7 @@ class KafkaTransport:
         self._transactions = Transactions(cluster, f"{endpoints.group}-{instance}")
         self._settle_patience_s = cluster.transaction_ms / 1000 + 5
         self._reader = cluster.group_reader(endpoints.group, endpoints.source)
-        # A leader of the group that has not heard of the topic yet would assign none of it, to anybody.
+        # A leader of the group that does not know the topic yet would assign none of its partitions to anybody.
         _patiently(self._reader.partition_count)
         self._membership: Membership | None = None
         self._states = Partitions()
@@ -69,16 +69,16 @@ class KafkaTransport:
 
     @property
     def partitions(self) -> int:
-        """Raises StateError where partitions were added since the start."""
+        """The number of partitions of the input. Raises StateError if partitions were added since the start."""
         if now := self._reader.partition_count():  # a topic that is not there may be one not heard of yet
             self._endpoints.require_partitions(self._partition_count, now)
         return self._partition_count
 
     def poll(self) -> Sequence[InputEvent]:
-        """As in the protocol. Raises BrokerError, and StateError where partitions were added, records are gone, the
-        topic is a new one, or a batch was stamped by another clock than the endpoints say.
+        """As in the protocol. Raises BrokerError. Raises StateError if partitions were added, if records to be read are
+        gone, if the topic was made anew, or if another clock stamped a batch.
 
-        What it had found when it raised an error is lost: restart() makes it good.
+        Events that were collected before an error are lost: call restart() to read them again.
         """
         events = self._new_events()
         for event in events:
@@ -89,9 +89,9 @@ class KafkaTransport:
         return events
 
     def restart(self) -> None:
-        """Take up every partition anew at its committed position, once everything sent before is decided.
+        """Read every partition again from its committed position, once no transaction sent before is open.
 
-        For after a BrokerAway: it leaves open what is committed, and perhaps what was read.
+        To be called after a BrokerAway: what is committed is unknown then, and perhaps what was read.
         """
         for partition in self._reader.assigned() & self._states.positions().keys():
             self._reader.pause(partition)
@@ -125,9 +125,9 @@ class KafkaTransport:
                 self._states.on(ReadingEvent.GO_ON, partition)
 
     def commit(self, step: Step) -> bool:
-        """As in the protocol; False also where this worker is no member of the group any more.
+        """As in the protocol; False also if this worker is no member of the group any more.
 
-        Raises BrokerAway where the outcome cannot be found out now; then restart() has to be called.
+        Raises BrokerAway if it cannot be found out now whether the step is committed: then call restart().
         """
         if not step.publish and not step.commit:
             return True
@@ -142,21 +142,21 @@ class KafkaTransport:
         return True
 
     def close(self) -> None:
-        """Leave the group; nothing that is not committed is."""
+        """Leave the group. Commits nothing."""
         self._transactions.close()
         self._reader.close()
 
     def entries(self, partition: int) -> dict[str, Entry]:
-        """Positions of every worker in a partition, as they were at the last look."""
+        """Worker to its ledger entry in a partition, as of the last time that the ledger was read."""
         return self._ledger.known(partition)
 
     @property
     def joined(self) -> bool:
-        """Whether this worker is a member of its group; it may be so without any partition."""
+        """Whether this worker is a member of its group. A member may have no partition."""
         return self._membership is not None
 
     def ends(self) -> dict[int, int]:
-        """High watermarks of the assigned partitions, of now: how far they could be read."""
+        """The high watermarks of the assigned partitions as of now."""
         return self._log.ends(self._endpoints.source, sorted(self._states.positions()), stable=False)
 
     def _new_events(self) -> list[InputEvent]:
@@ -179,7 +179,9 @@ class KafkaTransport:
         return events
 
     def _changes(self) -> list[InputEvent]:
-        """What the rebalances of the last poll mean, in their order; positions are looked up here, not in them."""
+        """The events that follow from the rebalances of the last poll. Positions are looked up here, since the client's
+        callbacks must not wait.
+        """
         for rebalance in self._reader.rebalances():
             for partition in rebalance.partitions:
                 self._states.on(ReadingEvent.GIVEN if rebalance.given else ReadingEvent.TAKEN, partition)
@@ -199,7 +201,9 @@ class KafkaTransport:
         return events
 
     def _ledger_ends(self) -> dict[int, int]:
-        """Of the partitions that wait for their position; those that cannot be found out now go on waiting."""
+        """The log ends of the ledger in those partitions that wait for their position. Where one is unknown now, the
+        partition goes on waiting.
+        """
         waiting = set(self._states.having(WITHOUT_POSITION))
         if not waiting:
             return {}
@@ -214,13 +218,14 @@ class KafkaTransport:
         return ends
 
     def _take_up(self, partition: int, entry: Entry | None, log_start: int) -> Assigned:
+        """Begin to read a partition at its position."""
         offset = log_start if entry is None else entry.commit.offset
         self._states.locate(partition, log_start, offset)
         self.seek(partition, offset)
         return Assigned(partition, None if entry is None else entry.commit)
 
     def _compare(self, partition: int, entry: Entry | None) -> None:
-        """Say so where the group's offset is not the ledger's: it was lost, reset or expired. The ledger holds."""
+        """Log a warning if the group's offset is not the ledger's: it was lost, reset or expired. The ledger counts."""
         if entry is None or entry.transaction.endswith(FIRST_START):
             return
         group = self._reader.committed(partition)
@@ -236,12 +241,14 @@ class KafkaTransport:
             )
 
     def position(self, partition: int) -> int:
-        """How far the partition is read: past control records too, which no batch shows."""
+        """The offset up to which the partition is read, control records included, which are in no batch."""
         position = self._reader.position(partition)
         return self._states.positions()[partition] if position is None else position
 
     def _records(self, step: Step, name: str) -> list[Record]:
-        """The ledger's entries first: whatever else of the transaction is in the log, its name is there before."""
+        """The records of a transaction. The ledger entries come first, so that whatever is in a log, the name of its
+        transaction is in the ledger before.
+        """
         endpoints, now = self._endpoints, now_ms()
         entries = [
             Record(
@@ -256,7 +263,7 @@ class KafkaTransport:
         return {TopicPartition(source, at.partition): GroupOffset(at.offset, name) for at in step.commit}
 
     def _settled(self, step: Step, name: str, error: UnknownOutcome) -> bool:
-        """Whether a transaction of unknown outcome is committed, from the ledger, once its producer is renewed."""
+        """Whether a transaction of unknown outcome is committed: settle it, then look for its name in the ledger."""
         if not step.commit:
             raise error
         self._transactions.settle()
@@ -268,7 +275,7 @@ class KafkaTransport:
 
 
 def _patiently(ask: Callable[[], object]) -> None:
-    """Ask again where a broker is away: another one may know. Raises BrokerAway in the end."""
+    """Ask, and again after a BrokerAway, since another broker may know. The last BrokerAway is raised."""
     for left in reversed(range(_TRIES)):
         try:
             ask()
