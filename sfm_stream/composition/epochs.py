@@ -1,4 +1,4 @@
-"""Where an epoch of a pipeline may begin, and where it must end, beside the other epochs."""
+"""The borders of an epoch: it may not begin before an earlier one has ended, and ends where a later one begins."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sfm_stream.units import FOREVER_MS
 
 
 def epoch_end_ms(config: Config, others: dict[int, PartitionState]) -> int:
-    """Where this epoch must end: FOREVER_MS, unless a later one began.
+    """The border at which this epoch ends: where the next epoch begins; FOREVER_MS without one.
 
-    others: epoch to the committed state, of every other epoch of the pipeline. Raises StateError with the remedy where
+    others: epoch to its committed state, for every other epoch of the pipeline. Raises StateError with the remedy if
     this epoch would begin before an earlier one has ended.
     """
     epoch, start = config.pipeline.epoch, config.window.start

@@ -33,7 +33,7 @@ from sfm_stream.workers.repartition import TARGET, RepartitionWorker
 from sfm_stream.workers.rollup import RollupWorker
 
 _COPIED_SETTINGS = ("retention.ms", "retention.bytes", "max.message.bytes")
-"""What a copied topic takes over from its source: else old or large records would be deleted or refused."""
+"""Settings that the copy of a topic takes from its source: else old or large records would be deleted or refused."""
 
 
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
@@ -68,7 +68,7 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
 
 
 def open_outbox(config: Config) -> Service:
-    """The publisher: outbox to sketch topic."""
+    """The outbox worker: outbox to sketch topic."""
     names, cluster = names_of(config), cluster_of(config)
     at_start = prepare(config, cluster, create=False)
     log = TopicLog(cluster)
@@ -84,9 +84,9 @@ def open_outbox(config: Config) -> Service:
 
 
 def open_repartition(config: Config, source: str, partitions: int) -> Service:
-    """The worker that copies `source` into the input topic of the pipeline, which it makes, where it is missing.
+    """The worker that copies `source` into the input topic of the pipeline, which is created if it does not exist.
 
-    partitions: of the new topic. Raises ConfigError where either topic is not as it should be.
+    partitions: of the new topic. Raises ConfigError if `source` does not exist or is the input topic.
     """
     kafka, cluster, own = config.kafka, cluster_of(config), f"{config.pipeline.id}.repartition"
     existing = facts(cluster, [source])

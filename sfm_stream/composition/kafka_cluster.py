@@ -1,4 +1,4 @@
-"""What a configuration says about its cluster: how to reach it, what to read there, where its producers put keys."""
+"""Objects that a configuration on a cluster describes: the cluster, a reader of its topics, the placement of keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sfm_stream.units import ROLLUPS, SKETCHES
 
 
 def cluster_of(config: Config) -> Cluster:
-    """The cluster of a configuration, through the client library. Nothing is asked of it yet."""
+    """The cluster of a configuration, by kafka-python. Nothing is connected yet."""
     kafka = config.kafka
     return KafkaPythonCluster(tuple(kafka.bootstrap), config.security, kafka.session_timeout, kafka.transaction_timeout)
 
@@ -33,6 +33,6 @@ def topic_log(config: Config) -> Iterator[TopicLog]:
 
 
 def placement_of(config: Config, partitions: Callable[[], int]) -> Callable[[int], Placement]:
-    """Partition of the input to which keys its producers put there. partitions: how many it has."""
+    """Partition of the input to its Placement. partitions: how many partitions the input has."""
     partitioner = PARTITIONERS[config.kafka.partitioner]
     return lambda partition: Placement(partitioner, partition, partitions())

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def sample_topic(config: Config, records: int) -> Sample:
-    """What an ingest worker would make of about so many of the last records of the input, over all partitions."""
+    """What an ingest worker would make of the last `records` or so of the input, over all partitions."""
     with topic_log(config) as log:
         count = log.partitions(config.kafka.topic)
         return sample(config, _last_batches(config, log, count, records), records, placement_of(config, lambda: count))
@@ -33,7 +33,7 @@ def _last_batches(config: Config, log: TopicLog, count: int, records: int) -> It
 
 
 def _warned(config: Config, batches: Iterable[LogBatch]) -> Iterator[LogBatch]:
-    """These batches of one partition; a warning at their end, where a worker would refuse some."""
+    """The same batches of one partition. Behind the last one it logs a warning if a worker would refuse any."""
     refused = 0
     for batch in batches:
         refused += is_of_other_clock(batch, config.kafka.timestamps)

@@ -1,4 +1,4 @@
-"""A worker on a cluster with everything that belongs to it, as the loop of `workers/loop.py` runs it."""
+"""Service: a worker on a cluster with its transport and the watch over its topics, as workers/loop.py runs it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sfm_stream.workers.repartition import RepartitionWorker
 from sfm_stream.workers.rollup import RollupWorker
 
 _EXPIRE_EVERY_S = 10.0
-"""How often the roll-up looks for spans that are late."""
+"""How often the roll-up worker looks for spans past their deadline."""
 
 
 @dataclass(slots=True)
 class Service:
-    """A worker with its transport, as `serve` runs it."""
+    """Implements loop.Worker."""
 
     name: str
     worker: IngestWorker | OutboxWorker | RollupWorker | RepartitionWorker
@@ -36,7 +36,7 @@ class Service:
         return self.transport.joined
 
     def look(self) -> None:
-        """Raises StateError where a topic is not as it was at the start. Waits for nothing."""
+        """Raise StateError if a topic changed since the start. Waits for nothing."""
         self.watch.tick()
 
     def tick(self, stopping: Callable[[], bool]) -> None:
@@ -51,7 +51,7 @@ class Service:
             self.worker.checkpoint()
 
     def restart(self) -> None:
-        """After a BrokerAway: nothing that was in hand is kept."""
+        """Read every partition again from what is committed. To be called after a BrokerAway."""
         self.transport.restart()
 
     def close(self) -> None:
@@ -61,7 +61,10 @@ class Service:
 
 @dataclass(slots=True)
 class RollupService(Service):
-    """Also publishes, as they stand, spans that are late to become final."""
+    """Also publishes spans that are not final at their deadline, as they stand.
+
+    deadline_ms: how long after the end of a span. expire_at: when to look for such spans next, by the monotonic clock.
+    """
 
     deadline_ms: int = 0
     expire_at: float = 0.0

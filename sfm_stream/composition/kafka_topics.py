@@ -1,4 +1,4 @@
-"""The topics of a pipeline on a cluster: checked or made at a start, and watched from then on."""
+"""The topics of a pipeline on a cluster: checked or created at a start, and watched from then on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _log = logging.getLogger(__name__)
 
 
 def prepare(config: Config, cluster: Cluster, *, create: bool) -> dict[str, TopicAtStart]:
-    """Check every topic of the pipeline, and with `create` make those that are missing; returns all by their names.
+    """Check every topic of the pipeline; returns topic name to what it is now.
 
-    Raises ConfigError with everything that is wrong.
+    create: whether to create those that are missing. Raises ConfigError with everything that is wrong.
     """
     source, kafka = config.kafka.topic, config.kafka
     rules, existing = _topics(config, cluster)
@@ -42,7 +42,7 @@ def prepare(config: Config, cluster: Cluster, *, create: bool) -> dict[str, Topi
 
 
 def watched(config: Config, cluster: Cluster, at_start: Mapping[str, TopicAtStart]) -> TopicWatch:
-    """A watch over the topics of the pipeline. at_start: these, as they were at the start."""
+    """A watch over the topics in at_start, which has them as they were at the start."""
     source = config.kafka.topic
     rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
 
@@ -54,7 +54,7 @@ def watched(config: Config, cluster: Cluster, at_start: Mapping[str, TopicAtStar
 
 
 def missing_topics(config: Config, cluster: Cluster) -> list[str]:
-    """The pipeline's own topics that are not there yet. Raises ConfigError where one is wrong, or cannot be made."""
+    """Topics of the pipeline that do not exist yet. Raises ConfigError if one is wrong or cannot be created."""
     rules, existing = _topics(config, cluster)
     _require_right(config, rules, existing)
     return _missing(config, cluster, rules, existing)
@@ -63,7 +63,7 @@ def missing_topics(config: Config, cluster: Cluster) -> list[str]:
 def _missing(
     config: Config, cluster: Cluster, rules: Sequence[TopicRules], existing: Mapping[str, TopicFacts]
 ) -> list[str]:
-    """Raises ConfigError where one that is missing cannot be made."""
+    """Topics of the pipeline that do not exist yet. Raises ConfigError if the name of one is taken."""
     missing = [rule.name for rule in rules if rule.name not in existing]
     if missing and (alike := collisions(cluster, missing)):
         raise ConfigError(
@@ -77,7 +77,10 @@ def _missing(
 
 
 def _topics(config: Config, cluster: Cluster) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:
-    """The rules of the pipeline's own topics, and what is there of them and of the input, which has to be."""
+    """(the rules of the pipeline's topics, the facts of those that exist, the input among them).
+
+    Raises ConfigError if the input does not exist.
+    """
     source = config.kafka.topic
     rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
     existing = facts(cluster, [source, *(rule.name for rule in rules)])

@@ -1,4 +1,4 @@
-"""What a pipeline has published, wherever that is."""
+"""Readers of what a pipeline has published, in an output file or on a cluster."""
 
 from __future__ import annotations
 

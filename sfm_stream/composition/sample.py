@@ -1,4 +1,4 @@
-"""Look at some records of an input without counting them: the first of a file, the last of a topic."""
+"""A sample of an input, for `check`: what extraction makes of some records, which are not counted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """late: records that would be dropped as late, where they are counted in order of time."""
+    """The sampled records. late: how many would be dropped as late if they are counted in order of time."""
 
     rows: tuple[SampleRow, ...]
     reasons: Counter[Reason]

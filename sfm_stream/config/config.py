@@ -1,6 +1,6 @@
-"""From a TOML file to a plan that may run. Validated as a whole before anything is opened or connected.
+"""Config: a validated configuration, and what follows from it. The whole file is checked before anything is opened.
 
-Every problem carries the path of its setting. Relative paths in the file are relative to the file.
+Every problem names its setting. Relative paths in the file are relative to the file.
 """
 
 from __future__ import annotations
@@ -103,14 +103,14 @@ class Config:
 
     @property
     def kafka(self) -> KafkaTable:
-        """Raises ConfigError for a pipeline on files."""
+        """The table [kafka]. Raises ConfigError for a pipeline on files."""
         if self.settings.kafka is None:
             raise ConfigError("kafka: this command needs the settings of a cluster; for files there is sfm-stream run")
         return self.settings.kafka
 
     @property
     def files(self) -> tuple[InputTable, OutputTable]:
-        """Raises ConfigError for a pipeline on a cluster."""
+        """The tables [input] and [output]. Raises ConfigError for a pipeline on a cluster."""
         source, output = self.settings.input, self.settings.output
         if source is None or output is None:
             raise ConfigError(
@@ -120,9 +120,9 @@ class Config:
 
     @property
     def unit(self) -> str:
-        """The privacy unit: neighbours lack an item's records, or hold them blanked in place.
+        """The privacy unit: "removed" or "blanked" (docs/privacy.md).
 
-        Removed where no time that is part of a record decides about others: the log gives the arrival times, or an
+        "removed" holds if no time inside a record decides about other records: the log gives the arrival times, or the
         input is counted whole between two configured borders.
         """
         window = self.window
@@ -152,7 +152,7 @@ class Config:
 
     @property
     def absence(self) -> Absence:
-        """What it says that a key has no release in a window. Known of this epoch only."""
+        """What it means that a key has no release in a window. This configuration knows it of its own epoch only."""
         # Its module loads the estimator, which most commands do not need.
         from sfm_stream.pipeline.rollup.coverage import Absence
 
@@ -168,13 +168,13 @@ class Config:
         return self.folder / self.files[1].path
 
     def event_schema(self, latest_ms: int = MAX_TIME_MS) -> EventSchema:
-        """What extraction needs. latest_ms: upper end of the plausible band, fixed at first start."""
+        """The schema of the events. latest_ms: upper end of plausible event times, fixed at the first start."""
         return event_schema(self.settings, latest_ms)
 
     def plan(self, partitions: int, start_ms: int | None, end_ms: int = FOREVER_MS) -> CountingPlan:
-        """What to count, once the first and the last window border of the epoch are known.
+        """What to count between the first and the last window border of the epoch.
 
-        start_ms: None where an input is counted whole, and its first record says.
+        start_ms: the first border; None if the first record of an input that is counted whole decides it.
         """
         return CountingPlan(
             pipeline=self.pipeline.id,
@@ -204,11 +204,11 @@ class Config:
 
     @property
     def own_fingerprint(self) -> str | None:
-        """The fingerprint of a pipeline on files; on a cluster it hangs on the partitions of the topic: None."""
+        """The fingerprint of a pipeline on files; None on a cluster, where the partitions of the topic enter it."""
         return None if self.on_cluster else self.fingerprint(1)
 
     def fingerprint(self, partitions: int) -> str:
-        """32 hex digits over everything that two releases of one epoch must have in common. Public."""
+        """The fingerprint: 32 hex digits over all settings that must not change within an epoch. It is public."""
         selected = self.keys if isinstance(self.keys, SelectedKeys) else None
         parts = {
             "pipeline": self.pipeline.id,
@@ -222,7 +222,7 @@ class Config:
             "float_items": self.event.float_items,
             **({} if self.event.naive_time in ("refuse", "utc") else {"naive_time": self.event.naive_time}),
             "unit": self.unit,
-            # A larger one after a step of a broker's clock would count what the step had decided.
+            # With a larger margin, records that a step of a broker's clock had made late would count after all.
             **({} if self.clock_margin_ms is None else {"clock_margin_ms": self.clock_margin_ms}),
             **({"order": "any", "window_end_ms": self.window.end} if self.whole else {}),
             "partitions": partitions,

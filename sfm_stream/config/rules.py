@@ -1,6 +1,6 @@
-"""Rules across settings, and what follows from settings that keep them.
+"""Rules for settings that depend on each other, and the values that are derived from valid settings.
 
-Every rule runs, and all problems are raised together.
+Every rule is checked, and all problems are raised together.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from sfm_stream.units import HOUR_MS
 _T = TypeVar("_T")
 STDIN = "-"
 OWN_TOPICS = ("outbox", "ledger", "sketches", "rollups", "dead-letters")
-"""Topics that the pipeline writes, without the pipeline's id before them."""
+"""The topics that a pipeline writes, without its id and the dot before them."""
 
 
 class Derived(NamedTuple):
-    """What follows from settings that fit together."""
+    """The values that are derived from valid settings."""
 
     shape: SketchShape
     item_hash: ItemHash
@@ -45,11 +45,11 @@ class Derived(NamedTuple):
 
 
 def derived(settings: Settings, folder: Path) -> Derived:
-    """Raises ConfigError with every problem found. folder: relative paths are taken from it."""
+    """The derived values. folder: relative paths are taken from it. Raises ConfigError with every problem found."""
     problems: list[str] = []
 
     def attempt(table: str, build: Callable[[], _T]) -> _T | None:
-        """What was built; None where that failed, and the problems are noted."""
+        """What `build` returns; None if it raises, and the problem is added to the list."""
         try:
             return build()
         except SfmStreamError as error:
@@ -79,7 +79,7 @@ def derived(settings: Settings, folder: Path) -> Derived:
 
 
 def event_schema(settings: Settings, latest_ms: int) -> EventSchema:
-    """What extraction needs. latest_ms: upper end of the plausible band."""
+    """The schema of the events. latest_ms: upper end of plausible event times."""
     event = settings.event
     return EventSchema(
         key=event.key,
@@ -96,7 +96,7 @@ def event_schema(settings: Settings, latest_ms: int) -> EventSchema:
 
 
 def _usable_size_ms(settings: Settings) -> int:
-    """Length of a window; 0 where it is wrong, which is said once and not by every rule that needs it."""
+    """Length of a window; 0 if it is wrong, which _window_problems reports, and no other rule has to."""
     size_ms = settings.window.size
     return size_ms if size_ms and HOUR_MS % size_ms == 0 else 0
 
@@ -135,7 +135,7 @@ def _window_problems(settings: Settings, size_ms: int) -> Iterator[str]:
 
 
 def _order_problems(settings: Settings) -> Iterator[str]:
-    """Of whether the input is read in order of time or counted whole, and of the settings that belong to that."""
+    """Problems of input.order, and of the settings that belong to one order only."""
     source, window = settings.input, settings.window
     if source is not None and source.order == "any" and not source.complete:
         yield (
@@ -158,7 +158,7 @@ def _order_problems(settings: Settings) -> Iterator[str]:
 
 
 def _file_problems(settings: Settings, folder: Path) -> Iterator[str]:
-    """Of where events come from and where releases go: files, or a cluster in their place."""
+    """Problems of [input], [output] and [kafka]: where events come from and where releases go."""
     source, output, kafka = settings.input, settings.output, settings.kafka
     if kafka is not None and (source or output):
         yield "kafka: stands in place of [input] and [output]; leave those out"

@@ -1,6 +1,7 @@
-"""The configuration file as typed settings: every table and setting is known, every value is checked.
+"""The settings: every table of the configuration file with the types, ranges and defaults of its settings.
 
-Only single settings are checked here, their types and ranges; rules.py checks what they mean together.
+Each setting is checked by itself here; rules.py checks those that depend on each other. docs/configuration.md explains
+every setting.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sfm_stream.units import DAY_MS, HOUR_MS
 
 
 class SettingsTable(BaseModel):
-    """A TOML table: frozen, no unknown keys."""
+    """A table of the configuration file. It is frozen, and refuses unknown settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,19 +30,20 @@ class InputTable(SettingsTable):
     path: Annotated[StrictStr, Field(min_length=1)]
     """A file of JSON lines, plain or gzip, or "-" for standard input."""
     complete: StrictBool = False
-    """The end of this input is its end for ever: all windows are closed there."""
+    """Whether nothing will ever be added to the input: then all windows are closed at its end."""
     order: Literal["any", "time"] | None = None
-    """"any", where it is complete the default: counted whole, released at its end. "time": windows close meanwhile."""
+    """"any": the input is counted whole and released at its end; the default if it is complete. "time": windows are
+    released while it is read."""
 
 
 class EventTable(SettingsTable):
     key: FieldPaths
     item: Annotated[StrictStr, Field(min_length=1)]
     time: Annotated[StrictStr, Field(min_length=1)] | None = None
-    """Left out: the time stamp of the record on its topic."""
+    """The path of the time; None: the time stamp that the record has on its topic."""
     time_unit: StrictStr = "ms"
     naive_time: Annotated[StrictStr, Field(min_length=1)] = "refuse"
-    """Of times without offset: "refuse", "utc", or an IANA zone."""
+    """What a time without offset means: "refuse", "utc", or the name of an IANA zone."""
     float_items: StrictBool = False
     earliest: Instant = 631_152_000_000
     latest: Instant | None = None
@@ -52,10 +54,10 @@ class EventTable(SettingsTable):
 class WindowTable(SettingsTable):
     size: Duration
     grace: Duration | None = None
-    """Needed where an input is read in order of time; without a meaning where it is counted whole."""
+    """How late a record may be. Needed if the input is read in order of time; unused if it is counted whole."""
     start: Instant | None = None
     end: Instant | None = None
-    """Where an input is counted whole: the last border."""
+    """The last window border of an input that is counted whole."""
     max_future_skew: Duration = HOUR_MS
     clock_margin: Duration = 5_000
     """How far the clocks of brokers and workers may differ: windows close this much later where brokers give arrival
@@ -63,7 +65,7 @@ class WindowTable(SettingsTable):
 
     @property
     def grace_ms(self) -> int:
-        """0 where none is needed."""
+        """The grace; 0 if it is not set."""
         return self.grace or 0
 
 
@@ -75,7 +77,7 @@ class SketchTable(SettingsTable):
 
 
 class DeclaredFrom(SettingsTable):
-    """Keys that take effect in a later window."""
+    """Keys that are declared from a later window on."""
 
     since: Instant
     keys: list[KeyEntry]
@@ -94,7 +96,7 @@ class PrivacyTable(SettingsTable):
 class RollupTable(SettingsTable):
     zone: StrictStr = "UTC"
     deadline: Duration = HOUR_MS
-    """How long after its end an hour or a day that is not final is published as it stands."""
+    """An hour or a day that is not final so long after its end is published as it stands."""
 
 
 class OutputTable(SettingsTable):
@@ -102,24 +104,24 @@ class OutputTable(SettingsTable):
 
 
 class KafkaTable(SettingsTable):
-    """In place of [input] and [output]: topics of a cluster."""
+    """A pipeline on a cluster has this table in place of [input] and [output]."""
 
     bootstrap: Annotated[list[Annotated[StrictStr, Field(min_length=1)]], Field(min_length=1)]
     topic: Annotated[StrictStr, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
     timestamps: Literal["log_append_time", "create_time"]
-    """What `message.timestamp.type` of the topic is; the privacy unit hangs on it."""
+    """The `message.timestamp.type` of the topic, on which the privacy unit depends."""
     partitioner: Literal["murmur2", "crc32", "murmur2_random"] = "murmur2"
     accept_any_clock: StrictBool = False
-    """Go on where the broker does not bound the time stamps of producers."""
+    """Whether to go on if the broker does not bound the time stamps of producers."""
     replication: Annotated[StrictInt, Field(ge=1)] = 3
-    """Of the topics that are created."""
+    """The number of replicas of topics that are created."""
     outbox_retention: Duration = 7 * DAY_MS
     downtime: Duration = DAY_MS
-    """The longest stop after which the input must still hold every record that counts."""
+    """How long the workers may be stopped: the retention of the input must leave them every record that counts."""
     dead_letters: StrictBool = False
-    """Write a pointer to each record that is dropped into a topic of the operator's."""
+    """Whether to write a pointer to each dropped record into a topic of the operator."""
     release_slot: Duration = 0
-    """Publish a window this long after end, grace and clock margin, whenever it was closed."""
+    """A window is published so long after its end, grace and clock margin, however early it was closed; 0: at once."""
     session_timeout: Duration = 30_000
     transaction_timeout: Duration = 30_000
     security: Literal["plaintext", "tls", "sasl_plaintext", "sasl_tls"] = "plaintext"
@@ -142,12 +144,12 @@ class LimitsTable(SettingsTable):
 
 
 class MetricsTable(SettingsTable):
-    """Addresses to listen at, "" for none."""
+    """Addresses at which metrics are served; "": not at all."""
 
     operator: Address = "127.0.0.1:9464"
-    """Exact numbers and health of a worker, outside the guarantee."""
+    """For exact numbers and the health of a worker, which are outside the privacy guarantee."""
     public: Address = ""
-    """Published estimates, by the roll-up worker."""
+    """For published estimates, by the roll-up worker."""
     max_public_keys: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1000
 
 
