@@ -39,13 +39,13 @@ from sfm_stream.wire.codec import CloseMarker, Release, decode, payload_digest
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 
-class _Stored(StoredFields, frozen=True):
+class _CopyFields(StoredFields, frozen=True):
     offset: Annotated[int, msgspec.Meta(ge=0)]
     reads_from: Annotated[int, msgspec.Meta(ge=0)]
     """Offset of the first copied release of a window that no marker has closed; that of the position without one."""
 
 
-_CODEC = StateCodec(_Stored, version=1)
+_CODEC = StateCodec(_CopyFields, version=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def _take_marker(epoch: OutboxEpoch, marker: CloseMarker, digest: bytes, where: 
     epoch.marker(marker.through_ms, digest)
 
 
-def _stored(commit: Commit) -> _Stored:
+def _stored(commit: Commit) -> _CopyFields:
     """What is in a committed position. Raises StateError where it is not one this version wrote."""
     where = f"outbox, partition {commit.partition}"
     stored = _CODEC.decode_commit(commit, where)

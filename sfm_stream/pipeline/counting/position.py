@@ -13,7 +13,7 @@ from sfm_stream.wire.keys import encode_key
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 
-class _Stored(StoredFields, frozen=True):
+class _PositionFields(StoredFields, frozen=True):
     fingerprint: str
     partitions: int
     source: str
@@ -28,7 +28,7 @@ class _Stored(StoredFields, frozen=True):
     mark: str = ""
 
 
-_CODEC = StateCodec(_Stored, version=1)
+_CODEC = StateCodec(_PositionFields, version=1)
 
 
 def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) -> PartitionState:

@@ -49,13 +49,13 @@ class RollupState:
     epochs: tuple[EpochState, ...]
 
 
-class _Stored(StoredFields, frozen=True):
+class _RollupFields(StoredFields, frozen=True):
     zone: str
     offset: int
     epochs: tuple[EpochState, ...]
 
 
-_CODEC = StateCodec(_Stored, version=1)
+_CODEC = StateCodec(_RollupFields, version=1)
 
 
 def encode_rollup_state(state: RollupState) -> bytes:

@@ -32,7 +32,7 @@ class Input(Protocol):
     def close(self) -> None: ...
 
 
-class PartitionState(Enum):
+class FilePartitionState(Enum):
     """What polling does with a partition."""
 
     UNASSIGNED = auto()
@@ -42,7 +42,7 @@ class PartitionState(Enum):
     """It brings nothing for now, as the worker asked."""
 
 
-class PartitionEvent(Enum):
+class FilePartitionEvent(Enum):
     ASSIGNED = auto()
     SOUGHT = auto()
     HOLD = auto()
@@ -52,15 +52,15 @@ class PartitionEvent(Enum):
 
 
 PARTITION_TRANSITIONS = {
-    (PartitionState.UNASSIGNED, PartitionEvent.ASSIGNED): PartitionState.READING,
-    (PartitionState.UNASSIGNED, PartitionEvent.HOLD): PartitionState.UNASSIGNED,
-    (PartitionState.UNASSIGNED, PartitionEvent.LET_GO): PartitionState.UNASSIGNED,
-    (PartitionState.READING, PartitionEvent.SOUGHT): PartitionState.READING,
-    (PartitionState.READING, PartitionEvent.HOLD): PartitionState.HELD,
-    (PartitionState.READING, PartitionEvent.LET_GO): PartitionState.READING,
-    (PartitionState.HELD, PartitionEvent.SOUGHT): PartitionState.READING,
-    (PartitionState.HELD, PartitionEvent.HOLD): PartitionState.HELD,
-    (PartitionState.HELD, PartitionEvent.LET_GO): PartitionState.READING,
+    (FilePartitionState.UNASSIGNED, FilePartitionEvent.ASSIGNED): FilePartitionState.READING,
+    (FilePartitionState.UNASSIGNED, FilePartitionEvent.HOLD): FilePartitionState.UNASSIGNED,
+    (FilePartitionState.UNASSIGNED, FilePartitionEvent.LET_GO): FilePartitionState.UNASSIGNED,
+    (FilePartitionState.READING, FilePartitionEvent.SOUGHT): FilePartitionState.READING,
+    (FilePartitionState.READING, FilePartitionEvent.HOLD): FilePartitionState.HELD,
+    (FilePartitionState.READING, FilePartitionEvent.LET_GO): FilePartitionState.READING,
+    (FilePartitionState.HELD, FilePartitionEvent.SOUGHT): FilePartitionState.READING,
+    (FilePartitionState.HELD, FilePartitionEvent.HOLD): FilePartitionState.HELD,
+    (FilePartitionState.HELD, FilePartitionEvent.LET_GO): FilePartitionState.READING,
 }
 """The state after an event. What is not listed cannot happen, or is refused: a seek before the assignment."""
 
@@ -72,7 +72,7 @@ class FileTransport:
         self._source = source
         self._log = log
         self._worker = worker
-        self._states = [PartitionState.UNASSIGNED] * source.partitions
+        self._states = [FilePartitionState.UNASSIGNED] * source.partitions
 
     @property
     def partitions(self) -> int:
@@ -84,22 +84,22 @@ class FileTransport:
         Then what each partition has next: a batch, or InputEnd, again on every call while there is nothing new.
         Without a seek reading goes on at the committed offset. Raises StateError as the input does.
         """
-        if PartitionState.UNASSIGNED in self._states:
+        if FilePartitionState.UNASSIGNED in self._states:
             return self._assign()
-        reading = (partition for partition, state in enumerate(self._states) if state is PartitionState.READING)
+        reading = (partition for partition, state in enumerate(self._states) if state is FilePartitionState.READING)
         return [event for partition in reading if (event := self._source.read(partition)) is not None]
 
     def seek(self, partition: int, offset: int) -> None:
         """As in the protocol. Raises UsageError for a partition that is not assigned."""
-        if not 0 <= partition < self.partitions or self._states[partition] is PartitionState.UNASSIGNED:
+        if not 0 <= partition < self.partitions or self._states[partition] is FilePartitionState.UNASSIGNED:
             raise UsageError(f"partition {partition} is not assigned, so that nothing can be sought in it")
         self._source.seek(partition, offset)
-        self._take(partition, PartitionEvent.SOUGHT)
+        self._take(partition, FilePartitionEvent.SOUGHT)
 
     def hold(self, partitions: Set[int]) -> None:
         """As in the protocol."""
         for partition in range(self.partitions):
-            self._take(partition, PartitionEvent.HOLD if partition in partitions else PartitionEvent.LET_GO)
+            self._take(partition, FilePartitionEvent.HOLD if partition in partitions else FilePartitionEvent.LET_GO)
 
     def commit(self, step: Step) -> bool:
         """As SqliteLog.append: True committed, False not begun; raises StateError where it failed and was undone."""
@@ -118,8 +118,8 @@ class FileTransport:
         for partition, position in committed.items():
             self._source.seek(partition, position.offset)
         for partition in range(self.partitions):
-            self._take(partition, PartitionEvent.ASSIGNED)
+            self._take(partition, FilePartitionEvent.ASSIGNED)
         return [Assigned(partition, committed.get(partition)) for partition in range(self.partitions)]
 
-    def _take(self, partition: int, event: PartitionEvent) -> None:
+    def _take(self, partition: int, event: FilePartitionEvent) -> None:
         self._states[partition] = PARTITION_TRANSITIONS[self._states[partition], event]

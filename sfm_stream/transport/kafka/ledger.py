@@ -17,13 +17,13 @@ from sfm_stream.types import Commit
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 
-class _Stored(StoredFields, frozen=True):
+class _EntryFields(StoredFields, frozen=True):
     offset: int
     metadata: bytes
     transaction: str
 
 
-_CODEC = StateCodec(_Stored, version=1, name="an entry")
+_CODEC = StateCodec(_EntryFields, version=1, name="an entry")
 
 
 @dataclass(frozen=True, slots=True)

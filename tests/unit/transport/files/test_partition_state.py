@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sfm_stream.transport.files.transport import PARTITION_TRANSITIONS, PartitionEvent, PartitionState
+from sfm_stream.transport.files.transport import PARTITION_TRANSITIONS, FilePartitionEvent, FilePartitionState
 
 EVENTS = ["ASSIGNED", "SOUGHT", "HOLD", "LET_GO"]
 TABLE = {
@@ -15,9 +15,9 @@ TABLE = {
 """State to the state after each of EVENTS, "-" where it cannot happen or is refused."""
 
 
-@pytest.mark.parametrize("state", PartitionState, ids=lambda state: state.name)
-@pytest.mark.parametrize("event", PartitionEvent, ids=lambda event: event.name)
-def test_every_event_in_every_state(state: PartitionState, event: PartitionEvent) -> None:
+@pytest.mark.parametrize("state", FilePartitionState, ids=lambda state: state.name)
+@pytest.mark.parametrize("event", FilePartitionEvent, ids=lambda event: event.name)
+def test_every_event_in_every_state(state: FilePartitionState, event: FilePartitionEvent) -> None:
     after = PARTITION_TRANSITIONS.get((state, event))
     expected = dict(zip(EVENTS, TABLE[state.name].split(), strict=True))[event.name]
     assert (after.name if after else "-") == expected
