@@ -1,4 +1,4 @@
-"""The keys that a text may mean: as keys are shown, as a JSON array, or their fields joined by commas."""
+"""The keys that the text of `--key` may mean: a key as it is shown, a JSON array, or its fields joined by commas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AskedKey:
 
 
 def asked_key(text: str, fields: int) -> AskedKey:
-    """What a text means where keys have so many fields: a number is looked for as text and as an integer.
+    """All keys that a text may mean. fields: how many fields a key has. A number means a text and an integer.
 
     Raises QuestionError where it can be no key of so many fields.
     """

@@ -1,4 +1,4 @@
-"""A question to what a pipeline has published, as the command line, a server or a notebook asks it.
+"""A question about what a pipeline has published, as the command line, a server or a notebook asks it.
 
 In a notebook::
 

@@ -1,4 +1,4 @@
-"""A published record for programs: every field of it as JSON."""
+"""The JSON of a published record: the field names that `inspect --json` prints."""
 
 from __future__ import annotations
 

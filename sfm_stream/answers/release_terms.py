@@ -1,4 +1,4 @@
-"""What a reader of published records has to be told about their pipeline: no record says it."""
+"""What a reader must know about a pipeline beside its published records, which do not hold it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer for programs: each row as JSON."""
+"""The JSON of a row of an answer: the field names that `estimate --json` prints."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def check(config: Path, records: int, as_json: bool) -> None:
 
 
 def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
-    """(topics that are still to be made, what extraction makes of the input)."""
+    """(names of topics that do not exist yet, a sample of the input)."""
     if loaded.on_cluster:
         from sfm_stream.composition.kafka_cluster import cluster_of  # the client takes its time to load
         from sfm_stream.composition.kafka_sample import sample_topic

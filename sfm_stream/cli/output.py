@@ -1,4 +1,4 @@
-"""What commands print for programs."""
+"""What commands print for programs: JSON."""
 
 from __future__ import annotations
 

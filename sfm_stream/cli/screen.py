@@ -14,9 +14,9 @@ from sfm_stream.answers.rows import AnswerRow
 from sfm_stream.readable import local
 
 WIDE = 160
-"""Columns of a table that does not go to a terminal."""
+"""Width in characters of a table that does not go to a terminal."""
 ROOMY = 110
-"""From so many columns on a row shows its epsilon and its end too."""
+"""Least width in characters at which a row shows its epsilon and its end too."""
 
 
 def console() -> Console:
@@ -26,7 +26,7 @@ def console() -> Console:
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows of text under these heads."""
+    """Print a table. heads: the titles of its columns. rows: their texts."""
     table = Table(*heads, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*map(Text, row))
@@ -69,5 +69,5 @@ def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:
 
 
 def _whole(value: float) -> str:
-    """A number of items, whole."""
+    """A number of items, rounded."""
     return "inf" if math.isinf(value) else f"{value:,.0f}"

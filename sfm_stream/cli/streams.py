@@ -41,13 +41,13 @@ def guard() -> None:
 
 
 def fault(name: str, error: OSError) -> SfmStreamError:
-    """The error for a file or stream that could not be written: a StorageError where that may pass."""
+    """The error for a file or stream that could not be written: a StorageError if the fault may pass."""
     kind = StorageError if may_pass(error) else SfmStreamError
     return kind(f"{name}: {error.strerror or error}")
 
 
 class _Guarded(io.RawIOBase):
-    """Bytes to a file descriptor. name: of the stream, for errors; None for a stream whose bytes may be lost."""
+    """Writes bytes to a file descriptor. name: the name of the stream in errors; None if its bytes may be lost."""
 
     def __init__(self, number: int, name: str | None) -> None:
         self._number, self._name, self._lost = number, name, False
@@ -77,7 +77,7 @@ class _Guarded(io.RawIOBase):
 
 
 def _text(raw: _Guarded, like: TextIO | None) -> TextIO:
-    """Text in the encoding that the stream before it had."""
+    """A text stream over `raw`, with the encoding of the stream that it replaces."""
     encoding, errors = (like.encoding, like.errors) if like is not None else ("utf-8", "backslashreplace")
     if like is not None:
         like.flush()

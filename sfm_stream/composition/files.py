@@ -1,4 +1,4 @@
-"""The composition root on files: both workers of `run`, with configuration, transports, clock and coins."""
+"""The composition root on files: the ingest worker and the roll-up worker of `run`, with their transports."""
 
 from __future__ import annotations
 

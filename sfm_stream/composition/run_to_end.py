@@ -1,4 +1,4 @@
-"""Drives both workers of `run` until the input has ended."""
+"""Drives the ingest worker and the roll-up worker of `run` until the input has ended."""
 
 from __future__ import annotations
 

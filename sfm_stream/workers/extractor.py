@@ -1,4 +1,4 @@
-"""The extractor of a configured pipeline: the one place that chooses it."""
+"""Chooses the extractor of a pipeline from its configuration."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from sfm_stream.events.key_table import KeyTable
 
 
 def extractor_of(config: Config, keys: KeyTable, latest_ms: int = MAX_TIME_MS) -> Extractor:
-    """An extractor of the records of one partition. latest_ms: upper end of the plausible band of event times."""
+    """An extractor of the records of one partition. latest_ms: upper end of plausible event times."""
     return PythonExtractor(format_of(config.event_schema(latest_ms)), config.shape, config.item_hash, keys=keys)

@@ -25,12 +25,12 @@ from sfm_stream.workers.steps import perform_checkpoint, perform_due
 
 
 class IngestWorker(PartitionWorker[IngestPartition]):
-    """Counts an input until it ends. source: what the input is; a state of another one is refused.
+    """Counts an input until it ends. source: the identity of the input; a committed state of another one is refused.
 
-    first_latest_ms: upper end of plausible event times where none is stored yet; None where a partition without any
-    committed state must not begin. epoch_end: of a partition that was just assigned, the last border of this epoch.
-    placement: of a partition, what tells records that belong elsewhere. dead_letters: whether to publish pointers to
-    dropped records. marks: of an input of one partition that may be another one under the same name.
+    first_latest_ms: upper end of plausible event times at a first start; None if a partition without a committed state
+    must not begin. epoch_end: partition to the last border of this epoch, asked when it is assigned. placement:
+    partition to its Placement. dead_letters: whether to publish pointers to dropped records. marks: the marks of the
+    input, if it has one partition and may be replaced by another input of the same name.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class IngestWorker(PartitionWorker[IngestPartition]):
                 self._send_letters(partition, counter)
 
     def _send_letters(self, partition: IngestPartition, counter: WindowCounter) -> None:
-        """Publish dead letters that wait; those that fail wait on. After a restart replay gives some of them again."""
+        """Publish the dead letters that wait; if that fails they go on waiting. A restart publishes some again."""
         while partition.letters:
             some = tuple(partition.letters[:LETTERS_A_TRANSACTION])
             if not self._transport.commit(Step(some, (counter.position(),))):
@@ -113,7 +113,7 @@ class IngestWorker(PartitionWorker[IngestPartition]):
             del partition.letters[: len(some)]
 
     def _account(self) -> None:
-        """Bring the part of the report up to date that is not added to."""
+        """Set those numbers of the report that are not sums."""
         counters = [counter for _, counter in self.counters.values()]
         self.report.open_windows = sum(counter.open_windows for counter in counters)
         # Nothing is closed before 1970: there the first border is not known yet.

@@ -2,8 +2,8 @@
 
     stage       what is known                                                what happens
     WAITING     no record had a time yet: there is no first window border    records are dropped
-    UNPROVEN    it is not shown yet that the committed state is of this      records are counted, nothing is committed
-                input
+    UNPROVEN    the input may be another one than that of the committed      records are counted, nothing is committed
+                state
     COUNTING    the border is known, and the state is of this input          records are counted, steps are committed
 
 TRANSITIONS says which fact leads from which stage to which. A partition whose first window border is known at the
@@ -44,7 +44,7 @@ class Stage(Enum):
 
 
 class Fact(Enum):
-    """What becomes known of a partition."""
+    """Something that becomes known about a partition, and may change its stage."""
 
     FIRST_BORDER = "the first window border is known"
     MARK_COMPARED = "the input begins with the bytes that the committed state is of, or none are expected"
@@ -65,8 +65,8 @@ TRANSITIONS = {
 class IngestSetup:
     """What holds for all partitions of one ingest worker.
 
-    source: what the input is; a state of another one is refused. dead_letters: whether to publish pointers to dropped
-    records. marks: of an input of one partition that may be another one under the same name. report: is added to.
+    source: the identity of the input; a committed state of another one is refused. dead_letters: whether to publish
+    pointers to dropped records. marks: as in IngestWorker. report: the counts of this worker, to which all add.
     """
 
     config: Config
@@ -80,9 +80,10 @@ class IngestSetup:
 class IngestPartition:
     """Counts one assigned partition.
 
-    number: of the partition. clock_ms: largest arrival time read. at_end: nothing more can be read now. letters: dead
-    letters that are not published yet. counter: None in WAITING. placement: tells records that belong elsewhere.
-    latest_ms: upper end of plausible event times. end_ms: last border of this epoch. partitions: of the whole input.
+    number: of the partition. clock_ms: largest arrival time read. at_end: whether everything that can be read now was
+    read. letters: dead letters that are not published yet. counter: None in WAITING. placement: tells which records
+    belong to other partitions. latest_ms: upper end of plausible event times. end_ms: last border of this epoch.
+    partitions: returns the number of partitions of the input.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class IngestPartition:
         self._keys = _key_table(config, placement)
         self._extractor = extractor_of(config, self._keys, latest_ms)
         self._limits_before: CountingLimits | None = None
-        """Of records in WAITING."""
+        """The checks on records in WAITING."""
         self._stage = Stage.WAITING
         self.number, self.clock_ms, self.at_end = number, NO_TIME, False
         self.counter: WindowCounter | None = None
@@ -108,7 +109,7 @@ class IngestPartition:
 
     @property
     def releasing(self) -> WindowCounter | None:
-        """The counter, where its steps may be committed."""
+        """The counter, in COUNTING; else None, as no step may be committed."""
         return self.counter if self._stage is Stage.COUNTING else None
 
     def begin(self, start_ms: int | None, offset: int) -> None:
@@ -202,14 +203,14 @@ class IngestPartition:
         self._stage = TRANSITIONS[self._stage, fact]
 
     def _plan(self, start_ms: int | None) -> CountingPlan:
-        """What this partition counts and publishes: of a declared list the keys that it owns."""
+        """The plan of this partition: of declared keys it has those that the partition owns."""
         plan = self._setup.config.plan(self._partitions(), start_ms, self._end_ms)
         if not isinstance(plan.keys, DeclaredKeys):
             return plan
         return replace(plan, keys=DeclaredKeys({key: plan.keys.effective[key] for key in self._keys}))
 
     def _require_same_order(self, state: PartitionState) -> None:
-        """Raise StateError where an epoch was begun in order of time, before that had to be asked for."""
+        """Raise StateError if an earlier version began the epoch in order of time, which was its default."""
         config, partitions = self._setup.config, self._partitions()
         if config.whole and state.fingerprint == config.in_order_of_time().fingerprint(partitions):
             raise StateError(

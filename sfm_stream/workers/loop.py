@@ -1,4 +1,4 @@
-"""The loops of long-lived workers: one each, until a signal, or until one of them fails and all stop."""
+"""Runs long-lived workers, each in a thread of its own, until a signal comes or one of them fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 0.1
 """How often look() of each worker is called."""
 _PAUSE_S = 1.0
-"""How long a worker waits after a BrokerAway, before it restarts."""
+"""How long a worker waits between a BrokerAway and its restart()."""
 _LEAVE_S = 8.0
 """How long workers may take to stop. One may wait for an answer of the cluster that never comes."""
 

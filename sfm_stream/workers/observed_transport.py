@@ -1,4 +1,4 @@
-"""A transport that notes what goes through another one, for the operator's metrics: numbers, no content, no key."""
+"""A transport around another one that counts what goes through it, for the operator's metrics. It keeps no content."""
 
 from __future__ import annotations
 

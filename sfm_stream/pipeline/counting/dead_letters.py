@@ -11,7 +11,7 @@ LETTERS_A_TRANSACTION = 2000
 
 
 def letters(topic: str, dropped: Dropped, now_ms: int) -> list[Record]:
-    """A record for each of the dropped ones, in order of offset: a JSON object for people and programs alike."""
+    """A dead letter for each dropped record, in order of offset. Its value is a JSON object."""
     names = {code: Reason(code).name.lower() for code in set(dropped.reasons.tolist())}
     return [
         Record(

@@ -1,4 +1,4 @@
-"""Where counting stops rather than lose, double or distort a release: each check raises StateError with the remedy."""
+"""Checks that stop counting before it could lose, repeat or distort a release. Each raises StateError with a remedy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST_TIME_REASON = int(Reason.FUTURE)
 
 
 class CountingLimits:
-    """The checks of one partition. It remembers only how many unusable or misplaced records came in a row."""
+    """The checks of one partition. Its only state is how many unusable and misplaced records came in a row."""
 
     def __init__(self, plan: CountingPlan, partition: int) -> None:
         self._plan, self._partition = plan, partition
@@ -32,14 +32,14 @@ class CountingLimits:
         self._whole = isinstance(plan.windows, Whole)
 
     def go_on_from(self, before: CountingLimits) -> None:
-        """Take over the records that came in a row before counting could begin."""
+        """Continue the counts of records in a row from the checks that ran before counting could begin."""
         self._invalid_run, self._misplaced_run = before._invalid_run, before._misplaced_run
 
     def require_steady(self, columns: EventColumns, clocks: NDArray[np.int64], idle_ms: int) -> None:
-        """Where the log gives arrival times: stop where they step back further than windows wait for.
+        """Stop if arrival times that the log gives step back by more than the clock margin.
 
-        A window may be closed then that the record should count in, and whether it is hangs on other records.
-        clocks: as of Tumbling.clocks. idle_ms: no record to come arrives before it, as was taken for granted.
+        The window of such a record may be closed already, and other records would decide whether it is. clocks: those
+        of Tumbling.clocks. idle_ms: the time before which no further record was expected to arrive.
         """
         windows = self._plan.windows
         margin_ms = windows.margin_ms
@@ -68,9 +68,9 @@ class CountingLimits:
         )
 
     def require_no_gap(self, columns: EventColumns, clocks: NDArray[np.int64], clock_ms: int, due_ms: int) -> None:
-        """Stop where the clock jumps over too many windows. clock_ms, due_ms: clock and last border due before."""
+        """Stop if the clock jumps over too many windows. clock_ms, due_ms: the clock and the last due border before."""
         windows, limit = self._plan.windows, self._plan.limits.max_gap_windows
-        # No window is left to close before this time: none lies before the start of the epoch, idle time closed others.
+        # Windows before this time are not closed by the jump: they lie before the epoch, or idle time has closed them.
         passed = max(clock_ms, due_ms + windows.grace_ms)
         jumps = np.diff(np.maximum(clocks, passed), prepend=passed)
         if len(jumps) and int(jumps.max()) > limit * windows.size_ms:
@@ -82,7 +82,7 @@ class CountingLimits:
             )
 
     def require_short_idling(self, due_ms: int, through_ms: int) -> None:
-        """Stop where time alone would close too many windows at once, those from due_ms to through_ms."""
+        """Stop if time alone would close too many windows at once: those from due_ms to through_ms."""
         limit = self._plan.limits.max_gap_windows
         count = (through_ms - due_ms) // self._plan.windows.size_ms
         if count > limit:
@@ -93,10 +93,10 @@ class CountingLimits:
             )
 
     def require_few_empty(self, starts: list[int], offsets: Mapping[int, int]) -> None:
-        """Where an input is counted whole: stop where too many windows without any record lie between two others.
+        """Stop if too many windows without a record lie between two others, in an input that is counted whole.
 
-        starts: of the windows, ascending, with one before the first border and one behind the last. offsets: of a
-        record in each.
+        starts: those of the windows with records, ascending, framed by one before the first border and one behind the
+        last. offsets: window start to the offset of a record in it.
         """
         size, limit = self._plan.windows.size_ms, self._plan.limits.max_gap_windows
         for before, after in pairwise(starts):
@@ -111,9 +111,9 @@ class CountingLimits:
                 )
 
     def require_valid(self, columns: EventColumns) -> None:
-        """Stop on a long run of records that no rule can read, or that all lie in the wrong partition.
+        """Stop on a long run of records that are unusable, or that are all in the wrong partition.
 
-        A wrong field name must not drain a topic, a wrong partitioner must not publish counts without their records.
+        Else a wrong field name would drop a whole topic, and a wrong partitioner would publish counts with few records.
         """
         reasons, limit = columns.reasons, self._plan.limits.max_consecutive_invalid
         counted = (reasons == Reason.OK) | (reasons >= _FIRST_TIME_REASON)

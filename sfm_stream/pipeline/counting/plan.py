@@ -1,4 +1,4 @@
-"""What one pipeline counts and how: the frozen product of a validated configuration."""
+"""The counting plan: what one pipeline counts and how. It is made from a validated configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfm_stream.windows.tumbling import Tumbling
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a worker stops rather than lose, double or distort a release."""
+    """Limits at which a worker stops. Each is the setting of the same name in [limits]."""
 
     max_gap_windows: int = 10_000
     max_consecutive_invalid: int = 10_000

@@ -1,4 +1,4 @@
-"""The committed state of a counted partition: its bytes, and whether a run may go on from it."""
+"""The committed state of a partition that is counted: its bytes, and the checks before a run goes on from it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CODEC = StateCodec(_PositionFields, version=1)
 
 
 def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) -> PartitionState:
-    """Where an epoch begins in a partition that is read from this offset on: nothing is closed, no clock is known."""
+    """The state at the first start of an epoch: nothing is closed, no clock is known. offset: where reading begins."""
     start_ms = plan.windows.start_ms
     return PartitionState(
         fingerprint=plan.fingerprint,
@@ -47,7 +47,7 @@ def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) ->
 
 
 def encode_state(state: PartitionState) -> bytes:
-    """The bytes of a state. Without a mark they are those of versions that knew no mark."""
+    """The bytes of a state. Without a mark they are equal to those of earlier versions, which had no marks."""
     span = state.span
     return _CODEC.encode(
         state.fingerprint,
@@ -128,7 +128,7 @@ def require_continuation(state: PartitionState, plan: CountingPlan, source: str,
             f"window.start is {instant(plan.windows.start_ms)}, this epoch began at {instant(state.start_ms)}; "
             "it is fixed at first start"
         )
-    # Where nothing is drawn any list will do; an earlier version left a digest even then.
+    # Before the first draw any list will do. Earlier versions stored a digest even then.
     if drawn_ms > state.start_ms and state.declared != declared_digest(plan, drawn_ms):
         raise StateError(
             f"partition {partition}: privacy.declared changed for windows that are already released. A new key takes "

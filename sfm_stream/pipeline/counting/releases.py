@@ -1,4 +1,4 @@
-"""From a closed window to records: which keys appear, one draw for each, bytes in order of key."""
+"""The releases of a due window: which keys appear, one draw for each of them, in order of key."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ReleaseDraw:
             yield key, self._release(window, key, raw)
 
     def marker(self, window: Window) -> Record:
-        """The record that says: this window is decided for ever."""
+        """The close marker of a window: it says that the window is decided for ever."""
         plan = self._plan
         marker = CloseMarker(
             pipeline=plan.pipeline,

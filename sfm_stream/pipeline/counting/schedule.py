@@ -26,7 +26,7 @@ from sfm_stream.windows.tumbling import Tumbling
 
 
 class WindowState(Enum):
-    """Of one window; see the table above."""
+    """The state of one window; see the table above."""
 
     OPEN = "open"
     DUE = "due"
@@ -35,10 +35,9 @@ class WindowState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Where the windows of one partition stand. Every border is the end of a window.
+    """The states of all windows of one partition, as borders between them. Every border is the end of a window.
 
-    clock_ms: largest arrival time seen. idle_ms: everything that had arrived at this time has been added, as far as
-    time without records has told.
+    clock_ms: the largest arrival time. idle_ms: the largest time up to which the partition is known to have been idle.
     """
 
     windows: Tumbling
@@ -76,25 +75,25 @@ class Schedule:
             yield Window(start_ms, start_ms + size_ms)
 
     def arrived(self, clock_ms: int) -> Schedule:
-        """After records, the last of which leaves the clock at clock_ms."""
+        """The schedule after records. clock_ms: the clock behind the last of them."""
         return replace(
             self, clock_ms=max(self.clock_ms, clock_ms), due_ms=max(self.due_ms, self.windows.closed_by(clock_ms))
         )
 
     def idle(self, until_ms: int) -> Schedule:
-        """After no record came, and none to come arrives before until_ms. The clock stays where records put it."""
+        """The schedule once it is known that no further record arrives before until_ms. The clock does not change."""
         return replace(
             self, idle_ms=max(self.idle_ms, until_ms), due_ms=max(self.due_ms, self.windows.due_through(until_ms))
         )
 
     def complete(self) -> Schedule:
-        """After the last record: every window that a record up to the clock may belong to is due."""
+        """The schedule after the last record: every window that a record up to the clock may belong to is due."""
         return self if self.clock_ms == NO_TIME else self.complete_at(self.windows.last_border(self.clock_ms))
 
     def complete_at(self, border_ms: int) -> Schedule:
-        """After the last record: every window up to this border is due."""
+        """The schedule after the last record: every window up to this border is due."""
         return replace(self, due_ms=max(self.due_ms, border_ms))
 
     def closed(self, border_ms: int) -> Schedule:
-        """After the commit of every close marker up to this border."""
+        """The schedule once every close marker up to this border is committed."""
         return replace(self, closed_through_ms=max(self.closed_through_ms, border_ms))

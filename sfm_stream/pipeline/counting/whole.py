@@ -29,7 +29,7 @@ QUEUE_ROWS = 1 << 18
 def counter_of(
     plan: CountingPlan, partition: int, state: PartitionState, keys: KeyTable, coins: Coins = SYSTEM_COINS
 ) -> WindowCounter:
-    """What counts by this plan: in order of time, or whole."""
+    """The counter for this plan: a WholeCounter if the input is counted whole, else a WindowCounter."""
     kind = WholeCounter if isinstance(plan.windows, Whole) else WindowCounter
     return kind(plan, partition, state, keys, coins)
 
@@ -86,11 +86,11 @@ class WholeCounter(WindowCounter):
         self._schedule = self._schedule.complete_at(end_ms)
 
     def checkpoint(self) -> Step | None:
-        """None: nothing is kept of an input that is not counted whole."""
+        """None: a position inside the input is never committed."""
         return None
 
     def _begin_at(self, start_ms: int) -> None:
-        """Fix the first border, which the input has told."""
+        """Fix the first border, which follows from the input."""
         self.plan = replace(self.plan, windows=replace(self.windows, start_ms=start_ms, start_known=True))
         self.state = replace(self.state, start_ms=start_ms, spans=(SpanProgress(self.state.span.size_ms, start_ms),))
         self._draw = ReleaseDraw(self.plan, self.partition, self.keys, self._coins)
@@ -110,7 +110,7 @@ class WholeCounter(WindowCounter):
         return start_ms, end_ms
 
     def _enqueue(self, columns: EventColumns, starts: NDArray[np.int64], reasons: NDArray[np.uint8]) -> int:
-        """Take the rows that count; returns how many others count in windows that were released before."""
+        """Queue the rows that count. Returns how many other rows belong to windows that were released before."""
         closed_ms = self.state.closed_through_ms
         rows = (starts, columns.key_ids, columns.cells, columns.offsets)
         released = 0

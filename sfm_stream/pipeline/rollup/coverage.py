@@ -1,4 +1,4 @@
-"""What the absence of a release says, and what an answer is worth whose span is not wholly in it."""
+"""What a window without a release means, and what the estimate of a span with such windows is worth."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from sfm_stream.wire.records import RollupRecord
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """How a reader takes a window that is decided and has no release of a key.
+    """What it means that a decided window has no release of a key.
 
-    empty_in: the epoch in which that is a window without any event of the key (`presence_is_public`). In every other
-    one the key may have been withheld, or was not counted yet; None, for readers without the configuration: in all.
+    empty_in: the epoch in which it means that the window has no event of the key (`presence_is_public`). In every other
+    epoch the key may have been withheld, or not been declared yet. None: there is no such epoch, or the reader does not
+    know the configuration.
     """
 
     empty_in: int | None = None
 
     def accounted(self, epoch: int, released: int, decided: int) -> int:
-        """Of the windows of a span, or of the milliseconds in them: how many are known to be in the union."""
+        """How many windows of a span (or milliseconds of them) are in the union, or known to be empty."""
         return max(released, decided) if epoch == self.empty_in else released
 
 
 def rollup_estimate(record: RollupRecord, absence: Absence) -> Estimate:
-    """The published estimate of a roll-up, for its whole span: a lower bound where windows are not accounted for.
+    """The estimate of a roll-up for its whole span: a lower bound if windows are missing that may hold something.
 
-    What is published is the estimate of the releases in it, which the record itself cannot tell from this one.
+    The estimate in the record is that of its releases. The record does not say whether windows are missing.
     """
     released = Estimate(
         record.value,

@@ -16,9 +16,9 @@ TEMPORARY = frozenset(
         *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR),  # a host that has too much to do
     }
 )
-"""Error numbers that may be gone at the next start, as only the room or the health of the host has to change."""
+"""Error numbers of faults that may pass: of room on a disk, and of the health of a disk or host."""
 NEW_EPOCH = "raise pipeline.epoch and set window.start behind all that was ever released"
-"""The remedy where it is not known any more what was released: with it nothing is drawn a second time."""
+"""The remedy if it is unknown what was released: nothing is then drawn a second time."""
 SMALLEST_BYTES = 512
 """The smallest page of SQLite, and so the smallest file with content."""
 _TEMPORARY_OF_SQLITE = ("FULL", "IOERR", "BUSY", "LOCKED", "PROTOCOL", "NOMEM")
@@ -26,14 +26,14 @@ _DAMAGE = ("CORRUPT", "NOTADB", "IOERR_CORRUPTFS")
 
 
 def may_pass(error: OSError) -> bool:
-    """Whether starting again may help, with nothing else changed."""
+    """Whether starting again may help although nothing else is changed."""
     return error.errno in TEMPORARY
 
 
 def database_fault(path: str, action: str, name: str, problem: str) -> SfmStreamError:
-    """The error for a fault that SQLite reports. name: of its error, such as SQLITE_FULL.
+    """The error for a fault that SQLite reports. name: SQLite's name of it, such as SQLITE_FULL.
 
-    A StorageError where starting again may help, a StateError where somebody has to look.
+    A StorageError if starting again may help, a StateError if a person has to look.
     """
     kind = name.removeprefix("SQLITE_")
     text = f"{path}: cannot {action}: {problem} ({name}). "
@@ -50,7 +50,7 @@ def database_fault(path: str, action: str, name: str, problem: str) -> SfmStream
 
 
 def _has_room(path: str) -> bool:
-    """Whether the file system of a path can take one more file: SQLite does not say why it could not make one."""
+    """Whether the file system of a path has room for another file. SQLite does not say why it could not create one."""
     try:
         room = os.statvfs(os.path.dirname(path))
     except OSError:
@@ -59,7 +59,7 @@ def _has_room(path: str) -> bool:
 
 
 def damage_text(what: str) -> str:
-    """What is wrong with an output file, and what to do. No remedy in it leads to a second draw of a window."""
+    """The message for a damaged output file, with the remedy. No remedy in it leads to a second draw of a window."""
     return (
         f"{what}. It was left as it is. Where no pipeline has released into it, name another path. Where one has, move "
         f"it away, put an older copy or nothing in its place, and {NEW_EPOCH}: counting on from an older copy, or into "
@@ -89,7 +89,7 @@ def require_one_name(path: str) -> None:
 
 
 def require_readable(path: str, setting: str) -> None:
-    """Raise a clear error for the common mistakes.
+    """Raise ConfigError or StateError for a path that is no readable output file.
 
     Nothing is opened here: closing the file again would drop the locks that SQLite holds in this process.
     """

@@ -71,4 +71,4 @@ class TopicInput:
         self._next[partition] = offset
 
     def close(self) -> None:
-        """Nothing: the log belongs to whoever opened it."""
+        """Does nothing: whoever opened the log closes it."""

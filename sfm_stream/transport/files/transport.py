@@ -33,13 +33,13 @@ class Input(Protocol):
 
 
 class FilePartitionState(Enum):
-    """What polling does with a partition."""
+    """The state of a partition: what a poll does with it."""
 
     UNASSIGNED = auto()
     """The next poll assigns it."""
     READING = auto()
     HELD = auto()
-    """It brings nothing for now, as the worker asked."""
+    """It gives no batch, as the worker asked."""
 
 
 class FilePartitionEvent(Enum):
