@@ -71,6 +71,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_no_node_outlives_the_process_that_started_it(tmp_path):
     try:
         cluster = find_cluster(tmp_path / "unused")
+        cluster.users.close()
     except KafkaUnavailable as problem:
         pytest.skip(str(problem))
     if not isinstance(cluster, KafkaCluster):
