@@ -27,7 +27,7 @@ from sfm_stream.privacy.flip import flip
 from sfm_stream.sketch.hashing import XXH64, ItemHash, keyed_blake2b
 from sfm_stream.sketch.merge import merge
 from sfm_stream.sketch.raw import PcsaSketch
-from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 
@@ -45,6 +45,7 @@ __all__ = [
     "IncompatibleError",
     "ItemError",
     "ItemHash",
+    "NoisyCount",
     "NothingCounted",
     "NothingFound",
     "PairEstimate",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sfm_stream.errors import UsageError
-from sfm_stream.estimation import one_sketch
+from sfm_stream.estimation import one_sketch, with_count
 from sfm_stream.estimation.intervals import normal_limits
 from sfm_stream.estimation.score import Solution
 from sfm_stream.estimation.union import union
@@ -76,7 +76,10 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
     if 2 * source.flip_threshold >= GRID:
         return _judged(NOTHING, confidence)
     channel = channel_of(source.flip_threshold)
-    if isinstance(source, SfmSketch):
+    if isinstance(source, SfmSketch) and source.count is not None:
+        variance = with_count.count_variance(float(source.count.epsilon))
+        solution = with_count.solve(source.shape, channel, source.ones(), source.count.value, variance, confidence)
+    elif isinstance(source, SfmSketch):
         solution = one_sketch.solve(source.shape, channel, source.ones(), confidence)
     elif source.releases == 1:
         solution = one_sketch.solve(source.shape, channel, source.counts.sum(axis=1), confidence)

@@ -41,6 +41,14 @@ class Occupancy:
         empty = np.exp(n[:, None] * log_gamma)
         return cls(layout.sizes, n, empty, empty * log_gamma, layout.rho / (1.0 - layout.rho))
 
+    def covariance(self) -> Array:
+        """Shape (points, levels, levels): covariance of the numbers of empty cells of two levels (eq. 7)."""
+        pairs = self.sizes[:, None] * self.sizes - np.diag(self.sizes)
+        joint = np.expm1(self.n[:, None, None] * np.log1p(-self.odds[:, None] * self.odds))
+        joint *= pairs * self.empty[:, :, None] * self.empty[:, None, :]
+        own = self.sizes * self.empty * (1.0 - self.empty)
+        return np.asarray(joint + own[..., None] * np.eye(len(self.sizes)))
+
     def variance_of(self, weights: Array, cell_variance: Array) -> Array:
         """Shape (points,): the variance of sum_j weights_j Z_j, Z_j the sum of z over the cells of level j (eq. 9).
 

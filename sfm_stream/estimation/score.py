@@ -45,11 +45,15 @@ class Signal:
         return math.sqrt(self.empty_variance / float(self.layout.sizes @ self.layout.rho**2))
 
     def grid(self) -> Array:
-        """Shape (points,), 0 .. capacity: steps of 1/24 of the noise floor near 0, of 1/24 of n far from 0."""
-        largest = self.layout.capacity
-        scale = min(max(self.noise_floor, 0.5), largest)
-        reach = math.log1p(largest / scale)
-        return scale * np.expm1(np.linspace(0.0, reach, math.ceil(reach / _STEP) + 1))
+        """Shape (points,): numbers of items at which the score is computed."""
+        return grid(self.noise_floor, self.layout.capacity)
+
+
+def grid(noise_floor: float, capacity: float) -> Array:
+    """Shape (points,), 0 .. capacity: steps of 1/24 of the noise floor near 0, of 1/24 of n far from 0."""
+    scale = min(max(noise_floor, 0.5), capacity)
+    reach = math.log1p(capacity / scale)
+    return scale * np.expm1(np.linspace(0.0, reach, math.ceil(reach / _STEP) + 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -95,6 +95,22 @@ def shared(epsilon: Epsilon, parts: int) -> Decimal:
         return parse_epsilon(epsilon) / parts
 
 
+def parts_of(epsilon: Epsilon, count_share: Epsilon) -> tuple[Decimal, Decimal]:
+    """(epsilon for the bits, epsilon for the count), which together are at most epsilon. 0 <= count_share < 1.
+
+    Raises EpsilonError where a part that is used is outside 2^-10..16, or the share is no such number.
+    """
+    whole, share = parse_epsilon(epsilon), parse_number(count_share, "count_share")
+    if not share.is_finite() or not 0 <= share < 1:
+        raise EpsilonError(f"count_share: {plain(share)} is outside 0 <= share < 1")
+    if not share:
+        return whole, Decimal(0)
+    with decimals(places_for(whole) + places_for(share), ROUND_FLOOR):
+        for_count = whole * share
+        for_bits = whole - for_count
+    return parse_epsilon(for_bits, "epsilon of the bits"), parse_epsilon(for_count, "epsilon of the count")
+
+
 def epsilon_of(flip_threshold: int) -> float:
     """ln((2^64 - t) / t): the realised epsilon of a release with flip threshold t."""
     with decimals():

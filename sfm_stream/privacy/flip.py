@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of
+from sfm_stream.privacy.discrete_laplace import DiscreteLaplace
+from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of, parts_of
 from sfm_stream.sketch.bernoulli import WORD64, Word, draw
-from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.units import INT64_MAX, INT64_MIN
 
 
 class Named(Protocol):
@@ -35,14 +37,30 @@ class SecretSketch(Protocol):
     def bits(self) -> NDArray[np.uint8]: ...
 
 
-def flip(raw: SecretSketch, epsilon: Epsilon, coins: Coins = SYSTEM_COINS) -> SfmSketch:
+def flip(raw: SecretSketch, epsilon: Epsilon, coins: Coins = SYSTEM_COINS, *, count_share: Epsilon = 0) -> SfmSketch:
     """An epsilon-DP sketch of the same set (paper, def. sym-rr). Neighbouring sets differ in one item.
 
+    count_share: the part of epsilon, 0 <= share < 1, that pays for a noisy count beside the bits, which makes the
+    estimate of this release much better and unions of many releases worse (docs/accuracy.md). 0 is the paper's release.
     Each call is a release of its own and costs epsilon again: flip a sketch once and share the result.
     Raises EpsilonError, EntropyError.
     """
-    threshold = flip_threshold_of(epsilon)
-    return SfmSketch(raw.shape, threshold, raw.hash.name, flip_bits(raw.bits, threshold, coins).tobytes())
+    for_bits, for_count = parts_of(epsilon, count_share)
+    threshold = flip_threshold_of(for_bits)
+    noise = DiscreteLaplace.of(for_count) if for_count else None
+    bits = raw.bits
+    flipped = flip_bits(bits, threshold, coins).tobytes()
+    count = noisy_count(bits, noise, coins) if noise else None
+    return SfmSketch(raw.shape, threshold, raw.hash.name, flipped, count)
+
+
+def noisy_count(bits: NDArray[np.uint8], noise: DiscreteLaplace, coins: Coins) -> NoisyCount:
+    """The number of set bits plus noise of coins of its own. An item changes the number by at most 1.
+
+    The noise is any integer and the sum is not cut off at 0. It is cut off at 64 bits, which no noise ever reaches.
+    """
+    value = int(np.bitwise_count(bits).sum()) + int(noise.draw(1, coins)[0])
+    return NoisyCount(min(max(value, INT64_MIN), INT64_MAX), noise.epsilon)
 
 
 def flip_bits(

@@ -62,6 +62,8 @@ class Release:
         _check_window(self.window)
         _check_choice("unit", self.unit, UNITS)
         _check_noise("k", self.sketch.flip_threshold, GRID // 2 - 1)
+        if self.sketch.count is not None:
+            raise FormatError("count", "version 1 has no field for it: flip with count_share=0")
         _check_text("hash", self.sketch.hash, _HASH)
         decode_key(self.key)
 

@@ -23,6 +23,7 @@ from sfm_stream import (
     IncompatibleError,
     ItemError,
     ItemHash,
+    NoisyCount,
     NothingCounted,
     NothingFound,
     PairEstimate,
@@ -73,6 +74,10 @@ def sketches() -> None:
     other = flip(PcsaSketch(shape).add(range(50, 150)), 2.0)
     assert_type(release, SfmSketch)
     assert_type(release.flip_threshold, int)
+    assert_type(release.count, NoisyCount | None)
+    counted = flip(PcsaSketch(shape).add(range(100)), 2, count_share=0.1)
+    if counted.count is not None:
+        assert_type(counted.count.value, int)
     assert_type(release.flip_probability, float)
     assert_type(release.hash, str)
     assert_type(release.bits, bytes)

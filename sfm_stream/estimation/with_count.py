@@ -1,0 +1,76 @@
+"""One sketch and the noisy count beside it: both together say how many items there are.
+
+docs/accuracy.md, eq. 28 to 31. The count is the number of set cells plus integer noise. Bits and count come from the
+same cells, so the score weighs them with the inverse of their exact covariance: of all weights these give the least
+error.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.estimation.intervals import Acceptance
+from sfm_stream.estimation.occupancy import Occupancy
+from sfm_stream.estimation.score import Scores, Solution, grid, invert
+from sfm_stream.sketch.mechanism import Channel
+from sfm_stream.sketch.shape import SketchShape
+
+Array = NDArray[np.float64]
+
+
+def solve(
+    shape: SketchShape, channel: Channel, ones: NDArray[np.int64], count: int, count_variance: float, confidence: float
+) -> Solution:
+    """The estimate from the noisy ones of each level and the noisy count of set cells, with its score interval.
+
+    ones: shape (levels,). count: any integer. count_variance: of its noise, > 0.
+    """
+    scores, accepted = _table(shape, channel, count_variance, confidence)
+    sums = (channel.p * shape.sizes - ones) / channel.gap  # eq. 3
+    rest = (shape.cells - count) - float(sums.sum())  # eq. 28
+    return invert(scores, accepted, np.append(sums, rest))
+
+
+def count_variance(epsilon: float) -> float:
+    """Variance of the discrete Laplace noise of this epsilon: 2 a / (1 - a)^2, a = e^-epsilon."""
+    return 0.5 / math.sinh(0.5 * epsilon) ** 2
+
+
+def standard_error(shape: SketchShape, channel: Channel, count_variance: float, n: float) -> float:
+    """Standard error of the estimate in items where the truth is n >= 0: the least that weights can give (eq. 30)."""
+    _, information, _ = _weights(shape, channel, count_variance, np.array([n]))
+    return 1.0 / math.sqrt(float(information[0]))
+
+
+@lru_cache(maxsize=8)
+def _table(shape: SketchShape, channel: Channel, variance: float, confidence: float) -> tuple[Scores, Acceptance]:
+    points = grid(standard_error(shape, channel, variance, 0.0), shape.capacity)
+    raw, information, means = _weights(shape, channel, variance, points)
+    spread = np.sqrt(information)
+    weights = raw / spread[:, None]
+    offset = np.sum(weights[:, :-1] * means, axis=1)
+    distance = np.maximum(offset - weights[:, :-1] @ shape.sizes, 0.0)
+    scores = Scores(points, weights, offset, spread, distance, 1.0 / spread)
+    laplace_share = np.minimum(weights[:, -1] ** 2 * variance, 1.0)
+    return scores, Acceptance.at(distance, confidence, laplace_share)
+
+
+def _weights(shape: SketchShape, channel: Channel, variance: float, n: Array) -> tuple[Array, Array, Array]:
+    """(weights of the level sums and of the rest, information, means of the level sums) at each n (eq. 30).
+
+    Shapes (points, levels + 1), (points,) and (points, levels).
+    """
+    cells = Occupancy.at(shape, n)
+    noise = channel.empty_variance * shape.sizes
+    covariance = np.zeros((len(n), shape.levels + 1, shape.levels + 1))
+    covariance[:, :-1, :-1] = cells.covariance() + np.diag(noise)
+    covariance[:, :-1, -1] = covariance[:, -1, :-1] = -noise
+    covariance[:, -1, -1] = variance + noise.sum()
+    slopes = np.zeros((len(n), shape.levels + 1))
+    slopes[:, :-1] = shape.sizes * cells.slope
+    raw = np.linalg.solve(covariance, slopes[..., None])[..., 0]
+    return np.asarray(raw), np.asarray(np.sum(raw * slopes, axis=1)), shape.sizes * cells.empty

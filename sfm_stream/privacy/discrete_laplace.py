@@ -1,0 +1,77 @@
+"""Integer noise for counts: the discrete Laplace distribution, drawn exactly, with no floating point.
+
+The noise is the difference of two independent geometric variables, G - H. A geometric variable with ratio a, that is
+Pr(G = g) proportional to a^g, is drawn as G = low + 2^L * high: its L low binary digits are independent coins, and
+`high` counts how often one more coin comes up.
+
+What is private is not the ideal distribution but the one that the integer thresholds define. So each threshold is
+computed from the rounded ones before it, such that
+
+    Pr(G = g) / Pr(G = g + 1) is in 1 .. e^epsilon   for every g >= 0.
+
+This ratio depends only on the number of trailing ones of the low digits of g, so that L + 1 inequalities are all there
+are. Both Pr(X = x) / Pr(X = x + 1) and its inverse are at most e^epsilon for every integer x then, since Pr(X = x) is
+a sum over h of Pr(G = x + h) Pr(H = h), or for x < 0 with both exchanged, and the inequality holds term by term. Every
+integer can be drawn, so no output tells two counts apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfm_stream.errors import EpsilonError
+from sfm_stream.privacy.coins import Coins
+from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon, places_for
+from sfm_stream.sketch.bernoulli import WORD64, Word, draw
+
+_LOW_REACH = 16
+"""The low digits hold geometric variables up to about this number of times 1 / epsilon."""
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """The noise as integers: low digit i is one with probability low[i] / 2^bits, `high` grows with more / 2^bits."""
+
+    epsilon: Decimal
+    low: tuple[int, ...]
+    more: int
+    word: Word = WORD64
+
+    @classmethod
+    def of(cls, epsilon: Epsilon, word: Word = WORD64) -> DiscreteLaplace:
+        """The noise for a count that one item changes by at most 1. Raises EpsilonError."""
+        number = parse_epsilon(epsilon, "epsilon_count")
+        size = 1 << word.bits
+        digits = 0
+        while number * (1 << digits) < _LOW_REACH:
+            digits += 1
+        with decimals(places_for(number) + digits, ROUND_FLOOR):
+            # Above e^-epsilon by far less than the grid: rounding may only bring two neighbours closer.
+            ratio = (-number).exp() * (1 + Decimal(10) ** (4 - DIGITS))
+            low, fallen = [], Decimal(1)  # the product of the odds of the digits so far
+            coarse = False
+            for _ in range(digits):
+                odds = ratio * fallen
+                low.append(int((size * odds / (1 + odds)).to_integral_value(ROUND_FLOOR)) + 1)
+                rounded = Decimal(low[-1]) / (size - low[-1])
+                coarse, fallen = coarse or rounded > fallen, fallen * rounded
+            more = int((size * ratio * fallen).to_integral_value(ROUND_FLOOR)) + 1
+        if coarse or more > size * fallen or more == size:
+            raise EpsilonError(f"epsilon_count: {number} is too small for a word of {word.bits} bits")
+        return cls(number, tuple(low), more, word)
+
+    def draw(self, count: int, coins: Coins) -> NDArray[np.int64]:
+        """Shape (count,): independent noise, each any integer. How many coins are drawn depends on the noise alone."""
+        digits = len(self.low)
+        thresholds = np.tile(np.array(self.low, np.uint64), 2 * count)
+        low = draw(2 * count * digits, thresholds, coins.digits, self.word).reshape(2 * count, digits)
+        geometric = low @ (np.int64(1) << np.arange(digits, dtype=np.int64))
+        growing = np.arange(2 * count)
+        while growing.size:
+            growing = growing[draw(growing.size, self.more, coins.digits, self.word)]
+            geometric[growing] += 1 << digits
+        return np.asarray(geometric[:count] - geometric[count:])
