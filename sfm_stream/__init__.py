@@ -16,7 +16,7 @@ paper's other methods are in `sfm_stream.methods`.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sfm_stream.library import (
+    from sfm_stream.public import (
         XXH64,
         BrokerAway,
         BrokerError,
@@ -58,9 +58,9 @@ else:
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from sfm_stream import library
+        from sfm_stream import public
 
-        return getattr(library, name)
+        return getattr(public, name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -29,7 +29,7 @@ LAYERS = [
     ["privacy"],
     ["estimation"],
     ["methods"],
-    ["__init__", "library"],  # what the library offers without a stream: sketches, the flip and the estimate
+    ["__init__", "public"],  # what the library offers without a stream: sketches, the flip and the estimate
     ["wire"],
     ["events"],
     ["windows"],

@@ -46,11 +46,9 @@ def flip(raw: SecretSketch, epsilon: Epsilon, coins: Coins = SYSTEM_COINS, *, co
     Raises EpsilonError, EntropyError.
     """
     for_bits, for_count = parts_of(epsilon, count_share)
-    threshold = flip_threshold_of(for_bits)
-    noise = DiscreteLaplace.of(for_count) if for_count else None
-    bits = raw.bits
+    threshold, bits = flip_threshold_of(for_bits), raw.bits
     flipped = flip_bits(bits, threshold, coins).tobytes()
-    count = noisy_count(bits, noise, coins) if noise else None
+    count = noisy_count(bits, DiscreteLaplace.of(for_count), coins) if for_count else None
     return SfmSketch(raw.shape, threshold, raw.hash.name, flipped, count)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -19,25 +18,13 @@ from support.embedded_runs import (
     releases,
     rollups,
 )
-from support.exported_tables import check_rows, csv_rows, documents, export, make_pipeline, publish, read
+from support.exported_tables import check_rows, csv_rows, documents, export, publish, read
 from support.patience import PATIENCE_S
 from support.rollup_runs import release
 
 from sfm_stream.units import SKETCHES
 
 GRAINS = {"window": 15 * MINUTE_MS, "hour": HOUR_MS, "day": 24 * HOUR_MS}
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return make_pipeline(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def app(made, tmp_path):
-    """A configuration that has run, in a folder of this test's own."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "app.toml"
 
 
 @pytest.mark.parametrize("out", ["out.parquet", "out.csv"])

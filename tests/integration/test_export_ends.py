@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,22 +12,10 @@ from support.embedded_runs import (
     command,
     here,
 )
-from support.exported_tables import export, left, make_pipeline, read
+from support.exported_tables import export, left, read
 from support.patience import PATIENCE_S
 
 from sfm_stream.transport.files.sqlite_log import SqliteLog
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return make_pipeline(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def app(made, tmp_path):
-    """A configuration that has run, in a folder of this test's own."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "app.toml"
 
 
 @pytest.mark.parametrize("name", ["out.txt", "out", "out.csv.gz", "out.CSV", ".csv"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -18,24 +17,12 @@ from support.embedded_runs import (
     write_config,
     write_events,
 )
-from support.exported_tables import check_rows, documents, export, make_pipeline, publish
+from support.exported_tables import check_rows, documents, export, publish
 from support.rollup_runs import release
 
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import encode
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return make_pipeline(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def app(made, tmp_path):
-    """A configuration that has run, in a folder of this test's own."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "app.toml"
 
 
 def test_identical_copies_are_written_once(app):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import datetime
 
 import pytest
@@ -12,23 +11,11 @@ from support.embedded_runs import (
     here,
     rollups,
 )
-from support.exported_tables import check_rows, documents, export, make_pipeline, publish
+from support.exported_tables import check_rows, documents, export, publish
 from support.rollup_runs import release
 
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.keys import encode_key
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return make_pipeline(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def app(made, tmp_path):
-    """A configuration that has run, in a folder of this test's own."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "app.toml"
 
 
 @pytest.mark.parametrize(

@@ -23,3 +23,5 @@ HOSTILE = {
     "tag": "a\U000e0041b",
     "private": "a\ue000b",
 }
+PLAIN = ("/", "/pricing", "/x/[/y]", "/post/[id]", ":smile:", "日本語", "Zürich", "a b", "a/b", "1 x")
+"""Texts that are shown as they are."""

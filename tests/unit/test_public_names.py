@@ -11,18 +11,19 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import typed_usage.library
 import typed_usage.methods
+import typed_usage.top_level
 import typed_usage.wire
 
 import sfm_stream
-from sfm_stream import errors, library, methods, wire
+from sfm_stream import errors, methods, wire
+from sfm_stream import public as offered
 from sfm_stream.wire import presto, public
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC: dict[str, ModuleType] = {module.__name__: module for module in (sfm_stream, methods, wire, presto)}
 """What users may import from; each says what it offers in `__all__`. CHANGELOG speaks of a change to any of it."""
-USAGE = [typed_usage.library, typed_usage.methods, typed_usage.wire]
+USAGE = [typed_usage.top_level, typed_usage.methods, typed_usage.wire]
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -32,7 +33,7 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize(("package", "home"), [(sfm_stream, library), (wire, public)])
+@pytest.mark.parametrize(("package", "home"), [(sfm_stream, offered), (wire, public)])
 def test_every_public_name_is_there(package, home):
     assert package.__all__ == home.__all__
     assert len(set(package.__all__)) == len(package.__all__)
@@ -59,7 +60,7 @@ def test_a_name_that_is_not_there_is_refused():
 def test_the_package_itself_costs_nothing_to_import(statement):
     loaded = loaded_by(statement)
     assert not loaded & {"numpy", "msgpack", "kafka", "pydantic", "rich", "click", "msgspec", "xxhash"}
-    assert "sfm_stream.library" not in loaded
+    assert "sfm_stream.public" not in loaded
 
 
 def test_the_library_loads_no_codec_no_client_and_no_configuration():
@@ -160,6 +161,6 @@ def test_the_typed_usage_runs(usage):
 def test_the_typed_usage_has_the_example_of_the_readme():
     (code,) = [code for page, code in python_blocks() if page == "README.md"]
     body = [line.strip() for line in code.splitlines()[1:] if line.strip()]  # but for the import
-    lines = [line.strip() for line in inspect.getsource(typed_usage.library.notebook).splitlines() if line.strip()]
+    lines = [line.strip() for line in inspect.getsource(typed_usage.top_level.notebook).splitlines() if line.strip()]
     start = lines.index(body[0])
     assert lines[start : start + len(body)] == body
