@@ -75,7 +75,8 @@ class SfmSketch:
 
     def ones(self) -> NDArray[np.int64]:
         """Shape (levels,): the number of noisy ones in each level. The estimator needs nothing else."""
-        packed = np.frombuffer(self.bits, np.uint8).reshape(self.shape.levels, -1)
+        word = np.uint64 if self.shape.buckets % 64 == 0 else np.uint16  # buckets are a power of two from 16 on
+        packed = np.frombuffer(self.bits, word).reshape(self.shape.levels, -1)
         return np.asarray(np.bitwise_count(packed).sum(axis=1, dtype=np.int64))
 
     def digest(self) -> bytes:

@@ -16,6 +16,7 @@ from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.noisy_bits import COPY, NoisyBits, require_draws_of_their_own
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.window_sizes import WindowSizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +26,9 @@ class Tally:
     Tallies of disjoint releases are added with `+`, in any order.
 
     counts: shape (levels, buckets), int32, read-only, each in 0..releases. A tally is post-processing and costs no
-    privacy. contents: digests of the bits of its releases; empty in a tally that was read from bytes.
+    privacy. contents: digests of the bits of its releases; empty in a tally that was read from bytes. sizes: what each
+    release says of its own window, which narrows the estimate of their union; None where that was not kept. Neither
+    makes two tallies differ.
     """
 
     shape: SketchShape
@@ -34,6 +37,7 @@ class Tally:
     releases: int
     counts: NDArray[np.int32]
     contents: frozenset[bytes] = field(default=frozenset(), repr=False)
+    sizes: WindowSizes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.releases < 1:
@@ -42,7 +46,17 @@ class Tally:
             raise UsageError(f"tally: counts of shape {self.counts.shape} do not fit {self.shape}")
         if self.counts.size and not 0 <= int(self.counts.min()) <= int(self.counts.max()) <= self.releases:
             raise UsageError("tally: a count is outside 0..releases")
+        if self.sizes is not None:
+            self._require_sizes_that_fit(self.sizes)
         self.counts.setflags(write=False)
+
+    def _require_sizes_that_fit(self, sizes: WindowSizes) -> None:
+        if sizes.ones.shape != (self.releases, self.shape.levels):
+            raise UsageError(f"tally: sizes of shape {sizes.ones.shape} do not fit {self.releases} of {self.shape}")
+        if int(sizes.ones.max()) > self.shape.buckets:
+            raise UsageError("tally: sizes: more ones than buckets")
+        if not np.array_equal(sizes.ones.sum(axis=0, dtype=np.int64), self.counts.sum(axis=1, dtype=np.int64)):
+            raise UsageError("tally: sizes: the ones of its releases are not those that it counts")
 
     @classmethod
     def of(cls, sketches: Iterable[SfmSketch]) -> Tally:
@@ -60,7 +74,8 @@ class Tally:
             counts += sketch.cells()
         require_draws_of_their_own("tally", map(NoisyBits.of, inputs))
         contents = frozenset(hashlib.blake2b(sketch.bits, digest_size=16).digest() for sketch in inputs)
-        return cls(first.shape, first.flip_threshold, first.hash, len(inputs), counts, contents)
+        sizes = WindowSizes.of(inputs)
+        return cls(first.shape, first.flip_threshold, first.hash, len(inputs), counts, contents, sizes)
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of both sets of releases, which must be disjoint.
@@ -79,6 +94,7 @@ class Tally:
             self.releases + other.releases,
             self.counts + other.counts,
             self.contents | other.contents,
+            WindowSizes.joined([self.sizes, other.sizes]) if self.sizes and other.sizes else None,
         )
 
     def __eq__(self, other: object) -> bool:

@@ -1,29 +1,36 @@
 """A sum of sketches and tallies in little memory: bit planes and a ripple-carry adder.
 
 Plane i holds bit i of every count, in the layout of a sketch. Adding a sketch takes about two passes over a bitmap. The
-sum of 60 sketches holds 6 bitmaps; an array of int32 counts has the size of 32.
+sum of 60 sketches holds 6 bitmaps; an array of int32 counts has the size of 32. Beside them it keeps what each release
+says of its own window: 4 bytes for each of its levels, and its noisy count.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.sketch.agreement import Combinable
-from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
+from sfm_stream.sketch.window_sizes import WindowSizes
 
 
 class TallySum:
     """The sum of sketches and tallies of one shape, flip threshold and hash. The caller checks that they agree."""
 
-    __slots__ = ("_planes", "flip_threshold", "hash", "releases", "shape")
+    __slots__ = ("_noisy_counts", "_ones", "_planes", "flip_threshold", "hash", "releases", "shape")
 
     def __init__(self, shape: SketchShape, flip_threshold: int, item_hash: str) -> None:
         self.shape, self.flip_threshold, self.hash = shape, flip_threshold, item_hash
         self.releases = 0
         self._planes: list[NDArray[np.uint8]] = []
+        # Of each release: the int32 of its levels, and its noisy count. None once something without them was added.
+        self._ones: bytearray | None = bytearray()
+        self._noisy_counts: list[NoisyCount | None] = []
 
     @classmethod
     def like(cls, other: Combinable) -> TallySum:
@@ -37,6 +44,7 @@ class TallySum:
 
     def add(self, sketch: SfmSketch) -> None:
         self._carry(np.frombuffer(sketch.bits, np.uint8), 0)
+        self._add_sizes(sketch.ones(), [sketch.count])
         self.releases += 1
 
     def add_tally(self, tally: Tally) -> None:
@@ -44,12 +52,20 @@ class TallySum:
         for bit in range(tally.releases.bit_length()):
             digits = octets[:, bit // 8] & np.uint8(1 << bit % 8)
             self._carry(np.packbits(digits, bitorder="little"), bit)
+        if tally.sizes is None:
+            self._ones, self._noisy_counts = None, []
+        else:
+            self._add_sizes(tally.sizes.ones, tally.sizes.counts)
         self.releases += tally.releases
 
     def add_sum(self, other: TallySum) -> None:
         """Add another sum, which must not be this one."""
         for bit, plane in enumerate(other._planes):
             self._carry(plane, bit)
+        if other._ones is None:
+            self._ones, self._noisy_counts = None, []
+        else:
+            self._add_sizes(np.frombuffer(bytes(other._ones), np.int32), other._noisy_counts)
         self.releases += other.releases
 
     def tally(self) -> Tally:
@@ -63,7 +79,19 @@ class TallySum:
                 digits <<= np.uint8(bit)
                 octet |= digits
             counts = octet.astype(np.int32) if not low else counts | octet.astype(np.int32) << low
-        return Tally(self.shape, self.flip_threshold, self.hash, self.releases, counts.reshape(self.shape.levels, -1))
+        by_level = counts.reshape(self.shape.levels, -1)
+        return Tally(self.shape, self.flip_threshold, self.hash, self.releases, by_level, sizes=self._sizes())
+
+    def _sizes(self) -> WindowSizes | None:
+        if self._ones is None:
+            return None
+        ones = np.frombuffer(bytes(self._ones), np.int32).reshape(self.releases, self.shape.levels)
+        return WindowSizes(ones, tuple(self._noisy_counts))
+
+    def _add_sizes(self, ones: NDArray[np.integer], noisy_counts: Iterable[NoisyCount | None]) -> None:
+        if self._ones is not None:
+            self._ones += ones.astype(np.int32).tobytes()
+            self._noisy_counts += noisy_counts
 
     def _carry(self, carry: NDArray[np.uint8], bit: int) -> None:
         """Add 2^bit to the count of every cell that is set in `carry`."""
