@@ -1,7 +1,12 @@
-"""Quarters, hours and days: the spans that windows are rolled up into. Local days exist here and nowhere else."""
+"""Quarters, hours, days, weeks and months of a zone. Local days exist here and nowhere else.
+
+Quarters and hours are those of UTC. A local day begins at the first instant that shows its date; a week is the days
+from Monday to Sunday, and a month those of one date's month, so both begin and end where days do.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from math import gcd
@@ -13,6 +18,7 @@ from sfm_stream.types import Window
 from sfm_stream.units import GRAINS, HOUR_MS, LONGEST_DAY_MS, MINUTE_MS, QUARTER_MS, SHORTEST_DAY_MS
 
 _DAY = timedelta(days=1)
+_FIXED_MS = {"quarter": QUARTER_MS, "hour": HOUR_MS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +38,21 @@ class Calendar:
 
     @property
     def grains(self) -> tuple[str, ...]:
+        """The grains that roll-ups are made of, the finest first."""
         return GRAINS[GRAINS.index(self.base) :]
 
     def span(self, grain: str, time_ms: int) -> Window:
-        """The span of this grain that holds a time."""
-        if grain == "day":
-            return self._day(time_ms)
-        size = QUARTER_MS if grain == "quarter" else HOUR_MS
-        start = time_ms - time_ms % size
-        return Window(start, start + size)
-
-    def _day(self, time_ms: int) -> Window:
+        """The quarter, hour, day, week or month that holds a time. Raises StateError for a day off the base."""
+        if grain in _FIXED_MS:
+            start = time_ms - time_ms % _FIXED_MS[grain]
+            return Window(start, start + _FIXED_MS[grain])
         zone = ZoneInfo(self.zone)
-        day = datetime.fromtimestamp(time_ms // 1000, zone).date()
-        start, end = _midnight_ms(day, zone), _midnight_ms(day + _DAY, zone)
-        if end <= time_ms:  # clocks went back over midnight: the old date shows again after the new day has begun
-            day, start, end = day + _DAY, end, _midnight_ms(day + 2 * _DAY, zone)
+        first, behind = _DATES[grain](_date(time_ms, zone))
+        start, end = _midnight_ms(first, zone), _midnight_ms(behind, zone)
         if start % self.base_ms or end % self.base_ms:
-            raise StateError(f"rollup.zone {self.zone}: the day {day} does not begin and end on a {self.base} of UTC")
+            raise StateError(
+                f"rollup.zone {self.zone}: the {grain} {first} does not begin and end on a {self.base} of UTC"
+            )
         return Window(start, end)
 
 
@@ -96,6 +99,31 @@ def _days(zone: ZoneInfo, since_ms: int, until_year: int) -> tuple[int, int, int
         start = end
     lengths.discard(0)  # a date that was left out, where a zone crossed the date line
     return step, min(lengths), max(lengths)
+
+
+def _date(time_ms: int, zone: ZoneInfo) -> date:
+    """The date of the local day that holds a time."""
+    day = datetime.fromtimestamp(time_ms // 1000, zone).date()
+    # Where clocks went back over midnight, the old date shows again after the new day has begun.
+    return day + _DAY if _midnight_ms(day + _DAY, zone) <= time_ms else day
+
+
+def _day(day: date) -> tuple[date, date]:
+    return day, day + _DAY
+
+
+def _week(day: date) -> tuple[date, date]:
+    monday = day - day.weekday() * _DAY
+    return monday, monday + 7 * _DAY
+
+
+def _month(day: date) -> tuple[date, date]:
+    first = day.replace(day=1)
+    return first, (first + 31 * _DAY).replace(day=1)
+
+
+_DATES: dict[str, Callable[[date], tuple[date, date]]] = {"day": _day, "week": _week, "month": _month}
+"""The first date of the span that holds a date, and the first one behind it."""
 
 
 def _midnight_ms(day: date, zone: ZoneInfo) -> int:

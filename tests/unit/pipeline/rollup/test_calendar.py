@@ -1,4 +1,4 @@
-"""Quarters, hours and local days against a calendar that asks every quarter of an hour for its date."""
+"""Quarters, hours, local days, weeks and months against a calendar that asks every quarter of an hour for its date."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.naive_days import day_borders
+from reference.naive_days import day_borders, month_borders, week_borders
 
 from sfm_stream.errors import ConfigError, StateError
 from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
@@ -89,6 +89,33 @@ def test_known_days(zone, inside, start, end):
     assert of(zone).span("day", at(inside)) == Window(at(start), at(end))
 
 
+@pytest.mark.parametrize(
+    ("zone", "grain", "inside", "start", "end"),
+    [
+        ("UTC", "week", "2026-01-01T12:00", "2025-12-29T00:00", "2026-01-05T00:00"),  # from Monday, over a year's end
+        ("UTC", "month", "2024-02-29T23:59", "2024-02-01T00:00", "2024-03-01T00:00"),
+        ("UTC", "month", "2026-12-31T23:59", "2026-12-01T00:00", "2027-01-01T00:00"),
+        ("America/New_York", "week", "2026-03-08T12:00", "2026-03-02T05:00", "2026-03-09T04:00"),  # 167 hours
+        ("America/New_York", "week", "2026-11-02T04:59", "2026-10-26T04:00", "2026-11-02T05:00"),  # 169 hours
+        ("America/New_York", "month", "2026-03-31T12:00", "2026-03-01T05:00", "2026-04-01T04:00"),
+        ("Asia/Kathmandu", "week", "2026-03-08T18:14", "2026-03-01T18:15", "2026-03-08T18:15"),
+        ("Australia/Lord_Howe", "week", "2026-04-04T18:00", "2026-03-29T13:00", "2026-04-05T13:30"),  # 168.5 hours
+        ("Australia/Lord_Howe", "month", "2026-10-15T00:00", "2026-09-30T13:30", "2026-10-31T13:00"),
+        ("Atlantic/Azores", "month", "2026-10-31T12:00", "2026-10-01T00:00", "2026-11-01T01:00"),
+    ],
+)
+def test_known_weeks_and_months(zone, grain, inside, start, end):
+    assert of(zone).span(grain, at(inside)) == Window(at(start), at(end))
+
+
+def test_a_week_without_one_of_its_days_has_six():
+    """Samoa left out Friday, 30 December 2011."""
+    samoa = calendar("Pacific/Apia", MINUTE_MS, at("2011-06-01"), 2013)
+    week = samoa.span("week", at("2011-12-31T00:00"))
+    assert week == Window(at("2011-12-26T10:00"), at("2012-01-01T10:00"))
+    assert samoa.span("month", at("2011-12-31T00:00")).end_ms == at("2011-12-31T10:00")
+
+
 def test_a_date_that_a_zone_leaves_out_takes_no_time():
     """Samoa went from 29 December 2011 to the 31st."""
     samoa = calendar("Pacific/Apia", MINUTE_MS, at("2011-06-01"), 2013)
@@ -131,6 +158,17 @@ def test_days_of_a_whole_year_are_those_of_the_naive_calendar(zone, year):
             assert found.span("day", inside) == Window(start, end)
 
 
+@pytest.mark.parametrize(("zone", "year"), YEARS)
+@pytest.mark.parametrize(("grain", "oracle"), [("week", week_borders), ("month", month_borders)])
+def test_weeks_and_months_of_a_whole_year_are_those_of_the_naive_calendar(zone, year, grain, oracle):
+    found = of(zone, since_ms=at(f"{year - 1}-06-01"))
+    naive = oracle(zone, found.span(grain, at(f"{year}-01-01T12:00")).start_ms, at(f"{year}-12-31T12:00"))
+    assert len(naive) >= {"week": 52, "month": 12}[grain]
+    for start, end in pairwise(naive):
+        for inside in (start, start + 1, (start + end) // 2, end - QUARTER_MS, end - 1):
+            assert found.span(grain, inside) == Window(start, end)
+
+
 INSTANTS = st.one_of(
     st.integers(SINCE, at("2039-12-30")),
     st.builds(lambda quarter, by: SINCE + quarter * QUARTER_MS + by, st.integers(0, 800_000), st.integers(-1, 1)),
@@ -143,7 +181,7 @@ def test_spans_tile_time(zone, time_ms, data):
     """Every instant lies in its span, every instant of the span has the same one, and the next begins where it ends."""
     found = of(zone)
     inner = None
-    for grain in found.grains:
+    for grain in (*found.grains, "week", "month"):
         span = found.span(grain, time_ms)
         assert span.start_ms <= time_ms < span.end_ms
         assert not span.start_ms % found.base_ms
@@ -151,12 +189,13 @@ def test_spans_tile_time(zone, time_ms, data):
         assert found.span(grain, data.draw(st.integers(span.start_ms, span.end_ms - 1))) == span
         assert found.span(grain, span.end_ms).start_ms == span.end_ms
         assert found.span(grain, span.start_ms - 1).end_ms == span.start_ms
-        base = found.span(found.base, time_ms)
-        assert span.start_ms <= base.start_ms, "the base tiles coarser spans"
-        assert base.end_ms <= span.end_ms, "the base tiles coarser spans"
+        for finer in (found.base, "day") if grain in ("week", "month") else (found.base,):
+            part = found.span(finer, time_ms)
+            assert span.start_ms <= part.start_ms, f"the {finer} tiles coarser spans"
+            assert part.end_ms <= span.end_ms, f"the {finer} tiles coarser spans"
         length = span.end_ms - span.start_ms
         assert length == {"quarter": QUARTER_MS, "hour": HOUR_MS}.get(grain, length)
-        assert length <= found.longest_day_ms
+        assert length <= {"week": 7, "month": 31}.get(grain, 1) * found.longest_day_ms
         inner = inner or span
     assert inner == found.span(found.base, time_ms)
 
