@@ -34,6 +34,7 @@ LAYERS = [
     ["events"],
     ["windows"],
     ["pipeline"],
+    ["planning"],  # what a configuration will be worth: it prices and judges spans, and nothing of a run imports it
     ["transport"],
     ["config.values"],
     ["config.tables"],

@@ -38,10 +38,15 @@ def solve(
     releases = histogram.shape[1] - 1
     ones = np.arange(releases + 1)
     z = (channel.p / channel.gap) ** (releases - ones) * (-channel.miss / channel.gap) ** ones  # eq. 17
-    empty_variance = math.expm1(releases * math.log1p(channel.empty_variance))  # eq. 18: a0^k - 1
-    signal = Signal(shape, empty_variance, set_square)
+    signal = signal_of(shape, channel, releases, set_square)
     scores = Scores.at(signal, signal.grid())
     return invert(scores, Acceptance.at(scores.distance, confidence), histogram @ z)
+
+
+def signal_of(shape: SketchShape, channel: Channel, releases: int, set_square: Array) -> Signal:
+    """The signal z of a cell over all releases. set_square: as in solve."""
+    empty_variance = math.expm1(releases * math.log1p(channel.empty_variance))  # eq. 18: a0^k - 1
+    return Signal(shape, empty_variance, set_square)
 
 
 def set_square(channel: Channel, releases: int, set_windows: NDArray[np.int64]) -> Array:
