@@ -9,17 +9,12 @@ from sfm_stream.composition.kafka_cluster import cluster_of, placement_of
 from sfm_stream.composition.kafka_first_start import first_start
 from sfm_stream.composition.kafka_names import names_of, other_epochs
 from sfm_stream.composition.kafka_service import RollupService, Service
-from sfm_stream.composition.kafka_topics import prepare, watched
+from sfm_stream.composition.kafka_topics import prepare
 from sfm_stream.config.config import Config
 from sfm_stream.errors import ConfigError
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.transport.kafka.endpoints import Endpoints
-from sfm_stream.transport.kafka.topic_changes import (
-    TIMESTAMP_TYPES,
-    changes,
-    copy_at_start,
-    dead_letters_at_start,
-)
+from sfm_stream.transport.kafka.topic_changes import TIMESTAMP_TYPES, changes, copy_at_start
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
 from sfm_stream.transport.kafka.topics import create_plain, facts
@@ -39,17 +34,16 @@ _COPIED_SETTINGS = ("retention.ms", "retention.bytes", "max.message.bytes")
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
     """The ingest worker. begin: this may be the first start of the epoch. Raises as `prepare` and `first_start`."""
     names, cluster = names_of(config), cluster_of(config)
-    at_start = prepare(config, cluster, create=begin)
+    dead_letters = names.dead_letters if config.kafka.dead_letters else None
+    at_start, watch = prepare(config, cluster, create=begin, dead_letters=dead_letters)
     source = f"{names.source}/{at_start[names.source].facts.topic_id}"
     log = TopicLog(cluster)
     if begin:
         first_start(config, cluster, log, source)
     group, worker = names.ingest_group(names.epoch), names.ingest_worker(names.epoch)
     topics = {SKETCHES: names.outbox}
-    if config.kafka.dead_letters:
-        topics[DEAD_LETTERS] = names.dead_letters
-        create_plain(cluster, names.dead_letters, log.partitions(names.source), config.kafka.replication, {})
-        at_start[names.dead_letters] = dead_letters_at_start(facts(cluster, [names.dead_letters])[names.dead_letters])
+    if dead_letters is not None:
+        topics[DEAD_LETTERS] = dead_letters
     timestamps = config.kafka.timestamps
     endpoints = Endpoints(names.source, group, worker, names.ledger, topics, at_start[names.source], timestamps)
     transport = KafkaTransport(cluster, endpoints, log)
@@ -62,15 +56,15 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         epoch_end=lambda partition: epoch_end_ms(config, other_epochs(transport.entries(partition), names.epoch)),
         coins=coins,
         placement=placement_of(config, lambda: transport.partitions),
-        dead_letters=config.kafka.dead_letters,
+        dead_letters=dead_letters is not None,
     )
-    return Service("ingest", ingest, transport, log, observed, watched(config, cluster, at_start))
+    return Service("ingest", ingest, transport, log, observed, watch)
 
 
 def open_outbox(config: Config) -> Service:
     """The outbox worker: outbox to sketch topic."""
     names, cluster = names_of(config), cluster_of(config)
-    at_start = prepare(config, cluster, create=False)
+    at_start, watch = prepare(config, cluster, create=False)
     log = TopicLog(cluster)
     topics = {SKETCHES: names.sketches}
     endpoints = Endpoints(names.outbox, names.publish_group, "publish", names.ledger, topics, at_start[names.outbox])
@@ -80,7 +74,7 @@ def open_outbox(config: Config) -> Service:
     limit = config.limits.max_transaction_bytes
     observed = ObservedTransport(transport, "publish")
     worker = OutboxWorker(names.pipeline, observed, limit, hold_ms)
-    return Service("publish", worker, transport, log, observed, watched(config, cluster, at_start))
+    return Service("publish", worker, transport, log, observed, watch)
 
 
 def open_repartition(config: Config, source: str, partitions: int) -> Service:
@@ -111,7 +105,7 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
 def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None = None) -> Service:
     """The roll-up worker: sketch topic to roll-up topic. observer: called with each record once it is published."""
     names, cluster = names_of(config), cluster_of(config)
-    at_start = prepare(config, cluster, create=False)
+    at_start, watch = prepare(config, cluster, create=False)
     log = TopicLog(cluster, {ROLLUPS: names.rollups})
     topics = {ROLLUPS: names.rollups}
     endpoints = Endpoints(names.sketches, names.rollup_group, "rollup", names.ledger, topics, at_start[names.sketches])
@@ -119,5 +113,4 @@ def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None 
     limit = config.limits.max_transaction_bytes
     observed = ObservedTransport(transport, "rollup")
     worker = RollupWorker(names.pipeline, config.calendar, observed, log, limit, observer)
-    watch = watched(config, cluster, at_start)
     return RollupService("rollup", worker, transport, log, observed, watch, config.rollup.deadline)

@@ -1,96 +1,59 @@
-"""The topics of a pipeline on a cluster: checked or created at a start, and watched from then on."""
+"""The topics of a pipeline on a cluster: found or created, checked, and watched from then on."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sfm_stream.config.config import Config
 from sfm_stream.errors import ConfigError
 from sfm_stream.transport.kafka.cluster import Cluster
-from sfm_stream.transport.kafka.topic_changes import TopicAtStart, input_at_start, own_at_start, pipeline_changes
+from sfm_stream.transport.kafka.topic_changes import (
+    TopicAtStart,
+    dead_letters_at_start,
+    input_at_start,
+    own_at_start,
+    pipeline_changes,
+)
 from sfm_stream.transport.kafka.topic_facts import TopicFacts
-from sfm_stream.transport.kafka.topic_rules import TopicRules, input_problems, input_warnings, own_topics, problems
+from sfm_stream.transport.kafka.topic_rules import input_warnings, own_topics
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
-from sfm_stream.transport.kafka.topics import collisions, create_missing, facts
+from sfm_stream.transport.kafka.topics import existing, existing_or_created, facts, missing
 
 _log = logging.getLogger(__name__)
 
 
-def prepare(config: Config, cluster: Cluster, *, create: bool) -> dict[str, TopicAtStart]:
-    """Check every topic of the pipeline; returns topic name to what it is now.
+def prepare(
+    config: Config, cluster: Cluster, *, create: bool, dead_letters: str | None = None
+) -> tuple[dict[str, TopicAtStart], TopicWatch]:
+    """(topic name to what it is now, a watch over these topics), for every topic of the pipeline.
 
-    create: whether to create those that are missing. Raises ConfigError with everything that is wrong.
+    create: whether to create topics that are missing. dead_letters: the topic of dead letters, for a worker that writes
+    them; it is always created. Raises ConfigError with everything that is wrong.
     """
     source, kafka = config.kafka.topic, config.kafka
-    rules, existing = _topics(config, cluster)
-    missing = _missing(config, cluster, rules, existing)
-    if missing and not create:
-        raise ConfigError(
-            f"topics {', '.join(missing)} do not exist: if this pipeline never ran, start one ingest worker with "
-            "--first-start, which creates them"
-        )
-    if missing:
-        for name in create_missing(cluster, rules, existing[source].partitions, kafka.replication):
-            _log.info("created topic %s", name)
-        existing |= facts(cluster, missing)
-    _require_right(config, rules, existing)
-    for line in input_warnings(existing[source]):
+    rules = own_topics(config.pipeline.id, kafka.outbox_retention)
+    found = existing_or_created(cluster, source, rules, kafka.replication, create=create, dead_letters=dead_letters)
+    at_start = {source: input_at_start(found[source])}
+    at_start |= {rule.name: own_at_start(found[rule.name], rule) for rule in rules}
+    if dead_letters is not None:
+        at_start[dead_letters] = dead_letters_at_start(found[dead_letters])
+
+    def wrong(now: Mapping[str, TopicFacts]) -> list[str]:
+        return pipeline_changes(at_start.values(), now, source, rules, kafka, config.window)
+
+    if lines := wrong(found):
+        raise ConfigError(*lines)
+    for line in input_warnings(found[source]):
         _log.warning(line)
-    own = {rule.name: own_at_start(existing[rule.name], rule) for rule in rules}
-    return {source: input_at_start(existing[source]), **own}
-
-
-def watched(config: Config, cluster: Cluster, at_start: Mapping[str, TopicAtStart]) -> TopicWatch:
-    """A watch over the topics in at_start, which has them as they were at the start."""
-    source = config.kafka.topic
-    rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
-
-    def look() -> list[str]:
-        now = facts(cluster, at_start)
-        return pipeline_changes(at_start.values(), now, source, rules, config.kafka, config.window)
-
-    return TopicWatch(look)
+    return at_start, TopicWatch(lambda: wrong(facts(cluster, at_start)))
 
 
 def missing_topics(config: Config, cluster: Cluster) -> list[str]:
     """Topics of the pipeline that do not exist yet. Raises ConfigError if one is wrong or cannot be created."""
-    rules, existing = _topics(config, cluster)
-    _require_right(config, rules, existing)
-    return _missing(config, cluster, rules, existing)
-
-
-def _missing(
-    config: Config, cluster: Cluster, rules: Sequence[TopicRules], existing: Mapping[str, TopicFacts]
-) -> list[str]:
-    """Topics of the pipeline that do not exist yet. Raises ConfigError if the name of one is taken."""
-    missing = [rule.name for rule in rules if rule.name not in existing]
-    if missing and (alike := collisions(cluster, missing)):
-        raise ConfigError(
-            *(
-                f"pipeline.id: topic {name} cannot be made beside {', '.join(others)}: Kafka takes '.' and '_' for the "
-                "same there. Choose another pipeline.id"
-                for name, others in alike.items()
-            )
-        )
-    return missing
-
-
-def _topics(config: Config, cluster: Cluster) -> tuple[Sequence[TopicRules], dict[str, TopicFacts]]:
-    """(the rules of the pipeline's topics, the facts of those that exist, the input among them).
-
-    Raises ConfigError if the input does not exist.
-    """
-    source = config.kafka.topic
-    rules = own_topics(config.pipeline.id, config.kafka.outbox_retention)
-    existing = facts(cluster, [source, *(rule.name for rule in rules)])
-    if source not in existing:
-        raise ConfigError(f"kafka.topic: there is no topic {source}")
-    return rules, existing
-
-
-def _require_right(config: Config, rules: Sequence[TopicRules], existing: Mapping[str, TopicFacts]) -> None:
-    source = existing[config.kafka.topic]
-    wrong = input_problems(source, config.kafka, config.window) + problems(existing, rules, source.partitions)
-    if wrong:
-        raise ConfigError(*wrong)
+    source, kafka = config.kafka.topic, config.kafka
+    rules = own_topics(config.pipeline.id, kafka.outbox_retention)
+    found = existing(cluster, source, rules)
+    if lines := pipeline_changes((), found, source, rules, kafka, config.window):
+        raise ConfigError(*lines)
+    return missing(cluster, rules, found)

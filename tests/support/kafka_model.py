@@ -296,8 +296,8 @@ class _Stage:
     def set(self, patch: pytest.MonkeyPatch) -> None:
         run_on(self, patch)
         patch.setattr(composition, "cluster_of", lambda config: self.process().kafka)
-        patch.setattr(composition, "prepare", lambda config, cluster, create: defaultdict(lambda: UNCHANGING))
-        patch.setattr(composition, "watched", lambda config, cluster, at_start: UNWATCHED)
+        at_start: dict[str, TopicAtStart] = defaultdict(lambda: UNCHANGING)
+        patch.setattr(composition, "prepare", lambda config, cluster, **wanted: (at_start, UNWATCHED))
         patch.setattr(first_start, "Event", lambda: SimpleNamespace(wait=lambda seconds: self.process().wait(seconds)))
         patch.setattr(transport, "os", SimpleNamespace(getpid=lambda: self.process().number))
 
