@@ -1,7 +1,8 @@
 """Strict msgpack: one array of typed fields in a fixed order, written in exactly one way.
 
-Every integer is a uint64 (0xcf), every float a float64 (0xcb) and every bitmap a bin32 (0xc6), whatever its value. So
-the length of a record says nothing about the values in it. A reader refuses all bytes that writing does not give.
+Every integer is a uint64 (0xcf) or, where it may be negative, an int64 (0xd3), every float a float64 (0xcb) and every
+bitmap a bin32 (0xc6), whatever its value. So the length of a record says nothing about the values in it. A reader
+refuses all bytes that writing does not give.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 import msgpack  # type: ignore[import-untyped]  # no stubs are published; read_array checks the type of every field
 
 from sfm_stream.errors import FormatError
+from sfm_stream.units import INT64_MAX
 from sfm_stream.wire.keys import (
     MAX_KEY_BYTES,
     MAX_KEY_PARTS,
@@ -23,6 +25,7 @@ from sfm_stream.wire.keys import (
 
 MAX_RECORD_BYTES = 64 << 20
 _UINT64 = struct.Struct(">BQ")
+_INT64 = struct.Struct(">Bq")
 _FLOAT64 = struct.Struct(">Bd")
 _BIN32 = struct.Struct(">BI")
 
@@ -52,6 +55,10 @@ def _uint64(value: int) -> bytes:
     return _UINT64.pack(0xCF, value)
 
 
+def _int64(value: int) -> bytes:
+    return _INT64.pack(0xD3, value)
+
+
 def _float64(value: float) -> bytes:
     return _FLOAT64.pack(0xCB, value + 0.0)  # adding zero turns -0.0 into 0.0: equal values have equal bytes
 
@@ -65,6 +72,7 @@ def _generic(value: object) -> bytes:
 
 
 UINT = WireType("uint64", int, _uint64)
+INT = WireType("int64", int, _int64)
 REAL = WireType("float64", float, _float64)
 FLAG = WireType("bool", bool, _generic)
 TEXT = WireType("str", str, _generic)
@@ -141,7 +149,7 @@ def peek_version(data: bytes) -> int | None:
 def named(fields: RecordLayout, record: Sequence[object]) -> dict[str, Any]:
     """The values by name, each of the Python type its field has; a key as its canonical bytes.
 
-    Raises FormatError naming the field: wrong count, wrong type (a bool is not an integer), an integer below 0.
+    Raises FormatError naming the field: wrong count, wrong type (a bool is not an integer), an integer out of range.
     """
     if len(record) != len(fields):
         raise FormatError("record", f"{len(record)} fields where this kind has {len(fields)}")
@@ -149,8 +157,10 @@ def named(fields: RecordLayout, record: Sequence[object]) -> dict[str, Any]:
     for field, value in zip(fields, record, strict=True):
         if type(value) is not field.wire.python:
             raise FormatError(field.name, f"expected {field.wire.name}, got {type(value).__name__}")
-        if isinstance(value, int) and value < 0:
+        if isinstance(value, int) and value < 0 and field.wire is UINT:
             raise FormatError(field.name, "a negative integer")
+        if isinstance(value, int) and value > INT64_MAX and field.wire is INT:
+            raise FormatError(field.name, "above 2^63 - 1")
         values[field.name] = encode_key(checked_parts(value)) if isinstance(value, list) else value
     return values
 

@@ -1,27 +1,40 @@
-"""An independent reader of wire format version 1: msgpack and struct, nothing of the package, no speed."""
+"""An independent reader of the wire format: msgpack and struct, nothing of the package, no speed."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from decimal import Decimal
 
 import msgpack
 
 FIELDS = {
-    1: "version kind id pipeline epoch partition partitions start_ms end_ms unit buckets levels k hash bits key",
-    2: "version kind pipeline epoch partition partitions start_ms through_ms window_ms fingerprint",
-    3: "version kind pipeline epoch partition partitions grain start_ms end_ms zone unit windows decided "
-    "released complete revision value standard_error low high confidence status buckets levels k hash "
-    "planes merged_k merged key",
+    1: {
+        1: "version kind id pipeline epoch partition partitions start_ms end_ms unit buckets levels k hash bits key",
+        2: "version kind pipeline epoch partition partitions start_ms through_ms window_ms fingerprint",
+        3: "version kind pipeline epoch partition partitions grain start_ms end_ms zone unit windows "
+        "decided released complete revision value standard_error low high confidence status buckets levels k hash "
+        "planes merged_k merged key",
+    },
+    2: {
+        1: "version kind id pipeline epoch partition partitions span start_ms end_ms unit buckets levels k hash bits "
+        "count_epsilon count key",
+        2: "version kind pipeline epoch partition partitions span start_ms through_ms window_ms fingerprint",
+        3: "version kind pipeline epoch partition partitions origin span grain start_ms end_ms zone unit windows "
+        "decided released complete revision value standard_error low high confidence status buckets levels k hash "
+        "planes ones count_epsilon counts merged_k merged key",
+    },
 }
 STATUSES = ["ok", "empty", "saturated", "uninformative"]
 
 
 def read(data: bytes) -> dict[str, object]:
-    """The fields by name; `cells` (and `merged_cells`) as lists [level][bucket]; counts for a roll-up."""
+    """The fields by name; `cells` (and `merged_cells`) as lists [level][bucket], of a roll-up the counts of its tally.
+
+    Of version 2: `ones` of a roll-up as lists [release][level], `counts` as a list, `count_epsilon` as a decimal.
+    """
     values = msgpack.unpackb(data, raw=False, use_list=True)
-    assert values[0] == 1
-    record = dict(zip(FIELDS[values[1]].split(), values, strict=True))
+    record = dict(zip(FIELDS[values[0]][values[1]].split(), values, strict=True))
     if record["kind"] == 1:
         assert record["id"] == naive_id(record)
         record["cells"] = _cells(record["bits"], record)
@@ -29,6 +42,14 @@ def read(data: bytes) -> dict[str, object]:
         record["status"] = STATUSES[record["status"]]
         record["cells"] = _counts(record)
         record["merged_cells"] = _cells(record["merged"], record)
+    if record["version"] == 2 and record["kind"] != 2:
+        record["count_epsilon"] = Decimal(record["count_epsilon"] or 0)
+        assert record["count_epsilon"] or not record.get("count")
+    if record["version"] == 2 and record["kind"] == 3:
+        ones, levels = struct.unpack(f">{len(record['ones']) // 4}I", record["ones"]), record["levels"]
+        record["ones"] = [list(ones[at : at + levels]) for at in range(0, len(ones), levels)]
+        record["counts"] = list(struct.unpack(f">{len(record['counts']) // 8}q", record["counts"]))
+        assert record["ones"] == sorted(record["ones"])
     return record
 
 

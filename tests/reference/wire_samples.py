@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from dataclasses import replace
+from decimal import Decimal
 
 import msgpack
 import numpy as np
 from reference.naive_wire import FIELDS
 
-from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import KeyValue, Window
@@ -18,6 +20,7 @@ from sfm_stream.wire.keys import encode_key
 
 HOUR_MS = 3_600_000
 START_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+COUNT = NoisyCount(-5, Decimal("0.25"))
 K = 4_961_093_570_831_980_854  # epsilon 1: ceil(2^64 / (e + 1))
 
 
@@ -68,6 +71,41 @@ def rollup(shape: SketchShape, key: KeyValue = "/pricing", releases: int = 3, se
     )
 
 
+def counted_release(
+    shape: SketchShape, key: KeyValue = "/pricing", seed: str = "sketch", count: NoisyCount | None = COUNT
+) -> Release:
+    """Version 2, with a noisy count that is negative, as a small one may be."""
+    record = release(shape, key, seed)
+    return replace(record, sketch=replace(record.sketch, count=count), span="1m")
+
+
+def span_marker() -> CloseMarker:
+    """Version 2."""
+    return replace(marker(), window_ms=HOUR_MS, span="hour")
+
+
+def sized_rollup(
+    shape: SketchShape,
+    key: KeyValue = "/pricing",
+    releases: int = 3,
+    seed: str = "sketch",
+    count_epsilon: Decimal | None = COUNT.epsilon,
+) -> RollupRecord:
+    """Version 2: a merged hour, whose counts are put together from the ones of its releases."""
+    parts = [sketch(shape, f"{seed} {number}") for number in range(releases)]
+    if count_epsilon is not None:
+        parts = [replace(part, count=NoisyCount(7 * at - 8, count_epsilon)) for at, part in enumerate(parts)]
+    record = rollup(shape, key, releases, seed)
+    return replace(record, tally=Tally.of(parts), origin="merged", span="1m")
+
+
+def raw_rollup(shape: SketchShape, key: KeyValue = "/pricing", seed: str = "sketch") -> RollupRecord:
+    """Version 2: a month that was released itself."""
+    month = Window(START_MS, START_MS + 31 * 24 * HOUR_MS)
+    record = sized_rollup(shape, key, 1, seed)
+    return replace(record, grain="month", window=month, windows=1, decided=1, origin="raw", span="month")
+
+
 def u64(value: int) -> bytes:
     return struct.pack(">BQ", 0xCF, value)
 
@@ -81,7 +119,8 @@ def raw_fields(data: bytes) -> dict[str, bytes]:
     unpacker = msgpack.Unpacker(raw=False)
     unpacker.feed(data)
     count = unpacker.read_array_header()
-    names = FIELDS[msgpack.unpackb(data, raw=False)[1]].split()
+    version, kind = msgpack.unpackb(data, raw=False)[:2]
+    names = FIELDS[version][kind].split()
     borders = [0, unpacker.tell()]
     for _ in range(count):
         unpacker.skip()
