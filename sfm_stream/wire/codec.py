@@ -150,6 +150,7 @@ def _marker_values(record: CloseMarker) -> dict[str, object]:
         "through_ms": record.through_ms,
         "window_ms": record.window_ms,
         "fingerprint": record.fingerprint,
+        "spans": ",".join(record.spans),
     }
 
 
@@ -200,7 +201,8 @@ def _release(values: dict[str, Any]) -> Release:
 
 def _marker(values: dict[str, Any]) -> CloseMarker:
     covered = (values["start_ms"], values["through_ms"], values["window_ms"])
-    return CloseMarker(*_source(values), *covered, values["fingerprint"], values.get("span"))
+    spans = tuple(values["spans"].split(",")) if "spans" in values else ()
+    return CloseMarker(*_source(values), *covered, values["fingerprint"], values.get("span"), spans)
 
 
 def _rollup(values: dict[str, Any]) -> RollupRecord:

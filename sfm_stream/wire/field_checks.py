@@ -59,6 +59,20 @@ def check_span(span: object, window: Window) -> None:
         raise FormatError("span", f"not the name of the span of a window of {duration(length_ms)}")
 
 
+def check_spans(spans: object, among_them: str | None) -> None:
+    """The names of all released spans of an epoch, one of which a record is of; none where that one has no name."""
+    if type(spans) is not tuple:
+        raise FormatError("spans", f"expected a tuple, got {type(spans).__name__}")
+    for span in spans:
+        check_text("spans", span, SPAN)
+    if len(set(spans)) < len(spans):
+        raise FormatError("spans", "a span is named twice")
+    if spans and among_them is None:
+        raise FormatError("spans", "version 1 has no field for them: name the span of the record too")
+    if among_them is not None and among_them not in spans:
+        raise FormatError("spans", f"{among_them} is not among them")
+
+
 def check_noise(field: str, flip_threshold: int, high: int) -> None:
     # 2^63 is pure noise: only a merge of very many sketches may have it.
     check_int(field, flip_threshold, 1, high)

@@ -37,7 +37,7 @@ LAYOUTS: dict[int, dict[int, RecordLayout]] = {
             *(*_HEAD, ("id", DIGEST), *_SOURCE, *_SPAN, *_WINDOW, ("unit", TEXT), *_SHAPE, ("bits", BITMAP)),
             *(("count_epsilon", TEXT), ("count", INT), ("key", KEY)),
         ),
-        MARKER: layout_of(*_HEAD, *_SOURCE, *_SPAN, *_COVERED),
+        MARKER: layout_of(*_HEAD, *_SOURCE, *_SPAN, ("spans", TEXT), *_COVERED),
         ROLLUP: layout_of(
             *(*_HEAD, *_SOURCE, ("origin", TEXT), *_SPAN, *_ESTIMATED),
             *(("ones", BITMAP), ("count_epsilon", TEXT), ("counts", BITMAP), *_MERGED),

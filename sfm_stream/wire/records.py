@@ -32,6 +32,7 @@ from sfm_stream.wire.field_checks import (
     check_noise,
     check_source,
     check_span,
+    check_spans,
     check_text,
     check_window,
 )
@@ -95,7 +96,8 @@ class CloseMarker:
 
     window_ms: the size of a window, which divides the range. fingerprint: 1 to 64 lower-case hex digits that stand
     for the configuration. span: as in Release: only the windows of this span are decided; a marker of days, weeks or
-    months is of one window. The rest as in Release. Raises FormatError.
+    months is of one window. spans: with it, the names of all spans that the epoch releases, the finest first; so a
+    reader of any marker knows which spans to expect. The rest as in Release. Raises FormatError.
     """
 
     pipeline: str
@@ -107,6 +109,7 @@ class CloseMarker:
     window_ms: int
     fingerprint: str
     span: str | None = None
+    spans: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_source(self.pipeline, self.epoch, self.partition, self.partitions)
@@ -119,6 +122,7 @@ class CloseMarker:
             check_span(self.span, Window(self.start_ms, self.start_ms + self.window_ms))
             if self.span in CALENDAR_SPANS[1:] and self.start_ms + self.window_ms != self.through_ms:
                 raise FormatError("through_ms", f"a marker of one {self.span} is of one window")
+        check_spans(self.spans, self.span)
         check_text("fingerprint", self.fingerprint, FINGERPRINT)
 
 

@@ -19,7 +19,7 @@ FIELDS = {
     2: {
         1: "version kind id pipeline epoch partition partitions span start_ms end_ms unit buckets levels k hash bits "
         "count_epsilon count key",
-        2: "version kind pipeline epoch partition partitions span start_ms through_ms window_ms fingerprint",
+        2: "version kind pipeline epoch partition partitions span spans start_ms through_ms window_ms fingerprint",
         3: "version kind pipeline epoch partition partitions origin span grain start_ms end_ms zone unit windows "
         "decided released complete revision value standard_error low high confidence status buckets levels k hash "
         "planes ones count_epsilon counts merged_k merged key",

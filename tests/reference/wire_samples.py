@@ -81,7 +81,7 @@ def counted_release(
 
 def span_marker() -> CloseMarker:
     """Version 2."""
-    return replace(marker(), window_ms=HOUR_MS, span="hour")
+    return replace(marker(), window_ms=HOUR_MS, span="hour", spans=("1m", "hour", "day"))
 
 
 def sized_rollup(

@@ -137,7 +137,7 @@ def test_spans(span: str, length_ms: int) -> None:
     window = Window(START_MS, START_MS + length_ms)
     for record in (
         replace(counted_release(SHAPE), window=window, span=span),
-        replace(span_marker(), through_ms=window.end_ms, window_ms=length_ms, span=span),
+        replace(span_marker(), through_ms=window.end_ms, window_ms=length_ms, span=span, spans=(span, "1s")),
     ):
         assert codec.decode(codec.encode(record)) == record
 
@@ -183,6 +183,12 @@ REFUSED = [
     ("plain", "count", i64(-1), "count", "one form"),
     ("marker", "span", pack("day"), "span", "a span of 1h is not one day"),
     ("marker", "span", pack("week"), "span", "not one week"),
+    ("marker", "span", pack("1h"), "spans", "1h is not among them"),
+    ("marker", "spans", pack(""), "spans", "does not match"),
+    ("marker", "spans", pack("1m,day"), "spans", "hour is not among them"),
+    ("marker", "spans", pack("1m,hour,1m"), "spans", "named twice"),
+    ("marker", "spans", pack("1m, hour"), "spans", "does not match"),
+    ("marker", "spans", b"\xd9\x04hour", "spans", "one form"),
     ("marker", "through_ms", u64(START_MS + HOUR_MS + 1), "window_ms", "does not divide"),
     ("rollup", "origin", pack(""), "origin", "raw, merged"),
     ("rollup", "origin", pack("raw"), "span", "not the name of the span of a window of 1h"),
@@ -234,7 +240,13 @@ def test_rows_of_what_releases_say_have_one_order() -> None:
 
 
 def test_a_marker_of_calendar_spans_is_of_one_window() -> None:
-    days = {"start_ms": START_MS, "through_ms": START_MS + 2 * DAY_MS, "window_ms": DAY_MS, "span": "day"}
+    days = {
+        "start_ms": START_MS,
+        "through_ms": START_MS + 2 * DAY_MS,
+        "window_ms": DAY_MS,
+        "span": "day",
+        "spans": ("day",),
+    }
     with pytest.raises(FormatError, match="through_ms: a marker of one day"):
         replace(span_marker(), **days)
     hours = replace(span_marker(), through_ms=START_MS + 2 * HOUR_MS)
@@ -251,6 +263,10 @@ UNWRITABLE = [
         "start_ms",
     ),
     (span_marker(), {"span": b"hour"}, "span"),
+    (span_marker(), {"span": None}, "spans"),
+    (span_marker(), {"spans": ()}, "spans"),
+    (span_marker(), {"spans": ["hour"]}, "spans"),
+    (span_marker(), {"spans": ("hour", 1)}, "spans"),
     (sized_rollup(SHAPE), {"origin": None}, "origin"),
     (sized_rollup(SHAPE), {"span": None}, "origin"),
     (sized_rollup(SHAPE), {"origin": "other"}, "origin"),

@@ -73,13 +73,22 @@ def test_the_tables_are_the_layouts(name: str) -> None:
     raw = raw_fields(encode(RECORDS[name]))
     assert [(row[1], row[2]) for row in rows[1:]] == [(field.name, field.wire.name) for field in layout]
     assert rows[0][2:] == [f"array of {len(layout)}", f"`{raw['header'].hex(' ')}`"]
-    named = {"P": "pipeline", "H": "hash", "G": "grain", "Z": "zone", "S": "span", "O": "origin", "E": "count_epsilon"}
+    named = {
+        "P": "pipeline",
+        "H": "hash",
+        "G": "grain",
+        "Z": "zone",
+        "S": "span",
+        "L": "spans",
+        "O": "origin",
+        "E": "count_epsilon",
+    }
     lengths = {letter: len(raw.get(field, b"")) for letter, field in named.items()}
     lengths |= {"N": SHAPE.nbytes, "W": 2, "D": 4 * 3 * SHAPE.levels, "C": 8 * 3}
     at = 0
     for row, field in zip(rows, raw, strict=True):
         offset = row[0].strip("`")
-        assert re.fullmatch(r"[0-9PHGZSOENWDC+*]+", offset)
+        assert re.fullmatch(r"[0-9PHGZSLOENWDC+*]+", offset)
         assert eval(offset, {}, lengths) == at, field  # noqa: S307 -- letters and digits
         at += len(raw[field])
 

@@ -20,7 +20,7 @@ VERSION_1 = {
 VERSION_2 = {
     "release": "1a316e5fd9102984bde07be99003d745c8637eac709421c01d57f044355b26fd",
     "release_without_count": "14c669fa0e9f840f6f690ebd11e8b3938c0b6a2770a0dcfcf0b92919ebc50368",
-    "close_marker": "42cc1ac0d7eba6058b3ea47419723f1f2b51dfe9b2ad6b78cb94ec0729147155",
+    "close_marker": "97625d8c4cb8e6652abfcd14ca01d9c63343a1ba34b5cfc9e65daabe504a0dc0",
     "rollup": "17d5f8812dca3138d2c364d1192b252fe7f0437a25c8a230096d61087dee2170",
     "rollup_without_counts": "a1a039ff62673d457292e88f1e52e95b88e0bc6311622e7cf51716dc356ef977",
     "rollup_raw": "11a239f9711e9438b937229296e2248b8b6876fe552d4612ea6b3818377725c5",
