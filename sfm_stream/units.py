@@ -16,6 +16,8 @@ FOREVER_MS: Final = 1 << 62
 
 GRAINS: Final = ("quarter", "hour", "day")
 """The spans that windows are rolled up into, the finest first. A span is a union of spans of any finer grain."""
+PUBLISHED_GRAINS: Final = (*GRAINS, "week", "month")
+"""The grains of published roll-ups; of weeks and months only those that are released from raw."""
 
 INT31_MAX: Final = (1 << 31) - 1
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1

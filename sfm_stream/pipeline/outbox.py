@@ -189,6 +189,7 @@ class OutboxCopy:
             kind = "close marker" if isinstance(record, CloseMarker) else "release"
             raise StateError(f"{where}: the record key is not the one of the {kind} in it")
         epoch = self._epochs.setdefault(record.epoch, OutboxEpoch())
+        _require_agreement(epoch, record, where)
         if isinstance(record, CloseMarker):
             _take_marker(epoch, record, payload_digest(payload), where)
         else:
@@ -210,12 +211,11 @@ def _key_and_end_ms(record: Release | CloseMarker) -> tuple[bytes, int]:
 
 def _take_release(epoch: OutboxEpoch, release: Release, digest: bytes, offset: int, where: str) -> None:
     """A release must be of a window that no marker has closed, and the only payload of its id."""
-    read = epoch.release(release.release_id, digest, release.window, offset)
+    read = epoch.release(release.release_id, digest, release.span, release.window, offset)
     if read is ReleaseRead.BEHIND_MARKER:
-        assert epoch.through_ms is not None
         raise StateError(
-            f"{where}: a release for the window that ends at {instant(release.window.end_ms)}, behind the close "
-            f"marker of epoch {release.epoch} through {instant(epoch.through_ms)}"
+            f"{where}: a release for the {_window(release.span)} that ends at {instant(release.window.end_ms)}, behind "
+            f"the close marker of epoch {release.epoch} through {_end_of_last_marker(epoch, release.span)}"
         )
     if read is ReleaseRead.SECOND_PAYLOAD:
         raise ConflictError(
@@ -225,14 +225,36 @@ def _take_release(epoch: OutboxEpoch, release: Release, digest: bytes, offset: i
 
 
 def _take_marker(epoch: OutboxEpoch, marker: CloseMarker, digest: bytes, where: str) -> None:
-    """A marker must go on where the one before it ended, or be the same once more."""
-    if not epoch.follows(marker.start_ms, digest):
-        assert epoch.through_ms is not None
+    """A marker must go on where the one before it of its span ended, or be the same once more."""
+    if not epoch.follows(marker.span, marker.start_ms, digest):
         raise StateError(
-            f"{where}: a close marker of epoch {marker.epoch} from {instant(marker.start_ms)} on, the one before it "
-            f"ended at {instant(epoch.through_ms)}"
+            f"{where}: a close marker of epoch {marker.epoch}{_of_span(marker.span)} from {instant(marker.start_ms)} "
+            f"on, the one before it ended at {_end_of_last_marker(epoch, marker.span)}"
         )
-    epoch.marker(marker.through_ms, digest)
+    epoch.marker(marker.span, marker.through_ms, digest)
+
+
+def _require_agreement(epoch: OutboxEpoch, record: Release | CloseMarker, where: str) -> None:
+    """All records of an epoch name their span, or none does."""
+    if not epoch.agrees(record.span):
+        named = ("with the name of its span", "without") if record.span else ("without the name of its span", "with")
+        raise StateError(
+            f"{where}: a record of epoch {record.epoch} {named[0]}, where those before it are {named[1]} one"
+        )
+
+
+def _window(span: str | None) -> str:
+    return "window" if span is None else f"window of span {span}"
+
+
+def _of_span(span: str | None) -> str:
+    return "" if span is None else f", span {span},"
+
+
+def _end_of_last_marker(epoch: OutboxEpoch, span: str | None) -> str:
+    through_ms = epoch.through_ms(span)
+    assert through_ms is not None
+    return instant(through_ms)
 
 
 def _stored(commit: Commit) -> _CopyFields:

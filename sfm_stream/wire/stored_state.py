@@ -70,3 +70,12 @@ class StateCodec(Generic[_Fields]):
                 f"state's {stored.offset}"
             )
         return stored
+
+
+def stored_version(payload: bytes) -> int | None:
+    """The version of a stored state, to choose the codec that reads it; None where the bytes are none."""
+    try:
+        stored = msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return stored[0] if isinstance(stored, list) and stored and type(stored[0]) is int else None

@@ -12,7 +12,7 @@ import numpy as np
 from sfm_stream.estimation.estimate import Estimate, Status
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.rollup import Rollup
-from sfm_stream.sketch.sfm import GRID, SfmSketch
+from sfm_stream.sketch.sfm import GRID, NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Commit, KeyValue, Step, Window
@@ -50,7 +50,9 @@ def release(start_ms: int, key: KeyValue = "a", bits: str | None = None, **other
     assert isinstance(shape, SketchShape)
     cells = [digit == "1" for digit in (bits_of(start_ms // MINUTE_MS % 997, shape) if bits is None else bits)]
     packed = np.packbits(cells, bitorder="little").tobytes()
-    sketch = SfmSketch(shape, int(str(other.pop("k", K))), str(other.pop("hash", "xxh64")), packed)
+    count = other.pop("count", None)
+    assert count is None or isinstance(count, NoisyCount)
+    sketch = SfmSketch(shape, int(str(other.pop("k", K))), str(other.pop("hash", "xxh64")), packed, count)
     fields = {"pipeline": PIPELINE, "epoch": 1, "partition": 0, "partitions": 1, "unit": "removed"} | other
     record = Release(window=Window(start_ms, start_ms + window_ms), key=encode_key(key), sketch=sketch, **fields)  # type: ignore[arg-type]
     return encode(record)
@@ -63,16 +65,23 @@ def marker(start_ms: int, through_ms: int, window_ms: int = QUARTER_MS, **other:
 
 @dataclass
 class Run:
-    """A roll-up, its log of input, what it published and where it stands. Checks what must hold at every commit."""
+    """A roll-up, its log of input, what it published and where it stands. Checks what must hold at every commit.
+
+    finest: epoch and name of a released span to the grain that its releases go into; that of the calendar's base where
+    records name no span.
+    """
 
     calendar: Calendar
     log: list[bytes]
     max_bytes: int = 8 << 20
+    finest: dict[tuple[int, str], str] = field(default_factory=dict)
     rollup: Rollup = field(init=False)
     commit: Commit | None = None
     history: list[bytes] = field(default_factory=list)
     newest: dict[tuple[object, ...], bytes] = field(default_factory=dict)
     at: int = 0
+    passed: int = 0
+    """Records of the log before this were found to be published: that never changes."""
 
     def __post_init__(self) -> None:
         self.restart()
@@ -138,15 +147,19 @@ class Run:
         self.history.append(payload)
 
     def _require_nothing_passed(self, offset: int) -> None:
-        """Every release before the committed offset is in a published final base record."""
-        for payload in self.log[:offset]:
+        """Every release before the committed offset is in a published final record of the finest grain."""
+        for payload in self.log[self.passed : offset]:
             record = decode(payload)
             if isinstance(record, Release) and record.pipeline == PIPELINE and record.partition == 0:
-                span = self.calendar.span(self.calendar.base, record.window.start_ms)
-                place = (record.epoch, self.calendar.base, span.start_ms, span.end_ms, record.key)
+                grain = self.calendar.base if record.span is None else self.finest.get((record.epoch, record.span))
+                if grain is None:
+                    continue
+                span = self.calendar.span(grain, record.window.start_ms)
+                place = (record.epoch, grain, span.start_ms, span.end_ms, record.key)
                 known = decode(self.newest[place])
                 assert isinstance(known, RollupRecord)
                 assert known.complete
+        self.passed = max(self.passed, offset)
 
 
 def place_of(record: RollupRecord) -> tuple[object, ...]:

@@ -1,17 +1,23 @@
-"""Which windows an epoch has decided, from close markers alone; now, and at an offset that replay begins at."""
+"""Which windows of a released span are decided, from close markers alone; now, and where replay begins."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from sfm_stream.types import Window
+
+EpochSpan: TypeAlias = tuple[int, str | None]
+"""An epoch and the name of one of its released spans; None where the records of the epoch name none."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedWindows:
-    """Windows of one size in [from_ms, through_ms) are decided: their releases are in the log before the markers.
+    """The windows of one span in [from_ms, through_ms) are decided: their releases are in the log before the markers.
+
+    size_ms: of a window; None where windows are days, weeks or months, and each is a span of its own.
 
     state       a marker from start_ms to through_ms
     none yet    those windows are decided, whatever start_ms is
@@ -19,7 +25,7 @@ class DecidedWindows:
                 start_ms > through_ms of before: a marker is missing, see follows()
     """
 
-    size_ms: int
+    size_ms: int | None
     from_ms: int = 0
     through_ms: int = 0
 
@@ -38,23 +44,30 @@ class DecidedWindows:
             return replace(self, from_ms=start_ms, through_ms=max(start_ms, through_ms))
         return replace(self, through_ms=max(self.through_ms, through_ms))
 
+    def windows_in(self, span: Window) -> int:
+        """How many windows the span has."""
+        return self._windows_of(span.end_ms - span.start_ms, span)
+
     def count_in(self, span: Window) -> int:
         """How many windows of the span are decided."""
         low, high = max(span.start_ms, self.from_ms), min(span.end_ms, self.through_ms)
-        return max(0, high - low) // self.size_ms
+        return self._windows_of(max(0, high - low), span)
+
+    def _windows_of(self, length_ms: int, span: Window) -> int:
+        return length_ms // (span.end_ms - span.start_ms if self.size_ms is None else self.size_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class _MarkerRead:
-    """The offset of a close marker, and what its epoch had decided before it."""
+    """The offset of a close marker, and what was decided of its span before it."""
 
     offset: int
-    epoch: int
+    span: EpochSpan
     before: DecidedWindows
 
 
 class DecidedHistory:
-    """What every epoch had decided at the offsets that replay may begin at.
+    """What was decided of every span of every epoch at the offsets that replay may begin at.
 
     A record has to wait for the same markers when it is replayed, so what is committed is what was decided at the
     committed offset, not what is decided by now.
@@ -63,12 +76,12 @@ class DecidedHistory:
     def __init__(self) -> None:
         self._markers: deque[_MarkerRead] = deque()
 
-    def note(self, offset: int, epoch: int, before: DecidedWindows) -> None:
-        """Take a marker, in order of offset, with what its epoch had decided before it."""
-        self._markers.append(_MarkerRead(offset, epoch, before))
+    def note(self, offset: int, span: EpochSpan, before: DecidedWindows) -> None:
+        """Take a marker, in order of offset, with what was decided of its span before it."""
+        self._markers.append(_MarkerRead(offset, span, before))
 
-    def at(self, offset: int, now: Mapping[int, DecidedWindows]) -> dict[int, DecidedWindows]:
-        """Epoch to what it had decided before this offset. now: what each has decided by now.
+    def at(self, offset: int, now: Mapping[EpochSpan, DecidedWindows]) -> dict[EpochSpan, DecidedWindows]:
+        """Span to what was decided of it before this offset. now: what is decided of each by now.
 
         Markers before the offset are forgotten: no smaller one can be asked for later.
         """
@@ -76,5 +89,5 @@ class DecidedHistory:
             self._markers.popleft()
         decided = dict(now)
         for marker in reversed(self._markers):
-            decided[marker.epoch] = marker.before
+            decided[marker.span] = marker.before
         return decided

@@ -16,7 +16,7 @@ from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.sketch.agreement import Combinable
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
-from sfm_stream.units import GRAINS
+from sfm_stream.units import PUBLISHED_GRAINS
 from sfm_stream.wire.codec import Release
 
 
@@ -64,11 +64,12 @@ class KeySum:
 class OpenSpan:
     """One span that is not published yet.
 
-    first_offset: of the earliest release in it, where replay must begin. provisional: key -> revision of the last
-    record that was published before the span was final.
+    grain: None where nothing is published of the releases in it; then they are told from second payloads, and not
+    summed. first_offset: of the earliest release in it, where replay must begin. provisional: key -> revision of the
+    last record that was published before the span was final.
     """
 
-    grain: str
+    grain: str | None
     window: Window
     keys: dict[bytes, KeySum] = field(default_factory=dict)
     first_offset: int | None = None
@@ -77,7 +78,8 @@ class OpenSpan:
     @property
     def publication_order(self) -> tuple[int, int]:
         """Spans are published in this order: by their end, and of one end the finer grain first."""
-        return self.window.end_ms, GRAINS.index(self.grain)
+        assert self.grain is not None
+        return self.window.end_ms, PUBLISHED_GRAINS.index(self.grain)
 
     def merge(self, release: Release, payload: bytes, offset: int) -> ReleaseOutcome:
         """Add a release once."""
@@ -87,7 +89,8 @@ class OpenSpan:
         if known is not None:
             return ReleaseOutcome.DUPLICATE if known == digest else ReleaseOutcome.CONFLICT
         key_sum.digests[release.window.start_ms] = digest
-        key_sum.sum.add(release.sketch)
+        if self.grain is not None:
+            key_sum.sum.add(release.sketch)
         if self.first_offset is None:
             self.first_offset = offset
         return ReleaseOutcome.MERGED

@@ -1,7 +1,7 @@
 """The records of a roll-up that are due, in the order in which they are published.
 
-Final spans of an epoch come in the order (end of span, grain, key), and the cursor is the last place of that order
-that has gone into a step. What has expired comes behind them, as it stands, and moves no cursor.
+What is made of one released span comes in the order (end of span, grain, key) once it is final, and the cursor is the
+last place of that order that has gone into a step. What has expired comes behind it, as it stands, and moves no cursor.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sfm_stream.estimation.estimate import estimate
-from sfm_stream.pipeline.rollup.epoch import Epoch
 from sfm_stream.pipeline.rollup.open_spans import OpenSpan
 from sfm_stream.pipeline.rollup.position import Cursor
+from sfm_stream.pipeline.rollup.span_rollup import SpanRollup
 from sfm_stream.sketch.merge import merge_tally
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import RollupRecord
@@ -20,67 +20,70 @@ from sfm_stream.wire.codec import RollupRecord
 
 @dataclass(frozen=True, slots=True)
 class DueRecord:
-    """A record to publish. cursor: of its epoch once the record is in a step; None where it does not move."""
+    """A record to publish. cursor: of its roll-up once the record is in a step; None where it does not move."""
 
     content: RollupRecord
-    epoch: Epoch
+    rollup: SpanRollup
     cursor: Cursor | None
 
 
-def final_records(epoch: Epoch, final_ms: Callable[[], int]) -> Iterator[DueRecord]:
+def final_records(rollup: SpanRollup, final_ms: Callable[[], int]) -> Iterator[DueRecord]:
     """The records of every span that ends at or before final_ms(), which is asked again before each span.
 
-    A span is taken out of the epoch when the record behind its last one is asked for, or the end is met.
+    A span is closed when the record behind its last one is asked for, or the end is met.
     """
-    while (span := epoch.first_final(final_ms())) is not None:
-        coarser = epoch.coarser(span.window) if span.grain == epoch.calendar.base else []
+    while (span := rollup.first_final(final_ms())) is not None:
+        coarser = rollup.coarser(span.window) if span.grain == rollup.grains.finest else []
         for key in sorted(span.keys):
-            if epoch.cursor.covers(span.window.end_ms, span.grain, key):
+            if rollup.cursor.covers(span.window.end_ms, _grain(span), key):
                 continue
             total = span.keys.pop(key).sum  # its memory is free again before the next key takes any
             for around in coarser:
                 around.key_sum(key, total).sum.add_sum(total)
-            content = _record(epoch, span, key, total, complete=True)
-            yield DueRecord(content, epoch, Cursor(*span.publication_order, key))
-        epoch.publish(span)
+            content = _record(rollup, span, key, total, complete=True)
+            yield DueRecord(content, rollup, Cursor(*span.publication_order, key))
+        rollup.publish(span)
 
 
-def provisional_records(epoch: Epoch, before_ms: int) -> Iterator[DueRecord]:
+def provisional_records(rollup: SpanRollup, before_ms: int) -> Iterator[DueRecord]:
     """The records of open spans that end at or before before_ms, as they stand, where they changed since the last."""
-    for span in epoch.expired(before_ms):
-        parts = epoch.parts(span)
+    for span in rollup.expired(before_ms):
+        parts = rollup.parts(span)
         for key in sorted({key for part in parts for key in part.keys}):
             sums = [part.keys[key].sum for part in parts if key in part.keys]
-            revision = _revision(epoch, span, sum(part.releases for part in sums), complete=False)
+            revision = _revision(rollup, span, sum(part.releases for part in sums), complete=False)
             if span.provisional.get(key, 0) >= revision:
                 continue
             total = TallySum.like(sums[0])
             for part in sums:
                 total.add_sum(part)
-            content = _record(epoch, span, key, total, complete=False)
+            content = _record(rollup, span, key, total, complete=False)
             span.provisional[key] = revision
-            yield DueRecord(content, epoch, None)
+            yield DueRecord(content, rollup, None)
 
 
-def _record(epoch: Epoch, span: OpenSpan, key: bytes, total: TallySum, complete: bool) -> RollupRecord:
+def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, complete: bool) -> RollupRecord:
     """The record of one key and span: tally, merged sketch, estimate, coverage; a function of its inputs alone."""
     tally = total.tally()
     answer = estimate(tally)
+    head, origin = rollup.head, None
+    if rollup.span is not None:
+        origin = "raw" if rollup.is_raw(span) else "merged"
     return RollupRecord(
-        pipeline=epoch.head.pipeline,
-        epoch=epoch.head.epoch,
-        partition=epoch.head.partition,
-        partitions=epoch.head.partitions,
-        grain=span.grain,
+        pipeline=head.pipeline,
+        epoch=head.epoch,
+        partition=head.partition,
+        partitions=head.partitions,
+        grain=_grain(span),
         window=span.window,
-        zone=epoch.calendar.zone,
+        zone=rollup.calendar.zone,
         key=key,
-        unit=epoch.unit,
+        unit=rollup.unit,
         released=tally.releases,
-        decided=epoch.decided.count_in(span.window),
-        windows=(span.window.end_ms - span.window.start_ms) // epoch.decided.size_ms,
+        decided=rollup.decided.count_in(span.window),
+        windows=rollup.decided.windows_in(span.window),
         complete=complete,
-        revision=_revision(epoch, span, total.releases, complete),
+        revision=_revision(rollup, span, total.releases, complete),
         tally=tally,
         merged=merge_tally(tally),
         value=_rounded(answer.value),
@@ -89,15 +92,23 @@ def _record(epoch: Epoch, span: OpenSpan, key: bytes, total: TallySum, complete:
         high=_rounded(answer.high),
         status=str(answer.status),
         confidence=answer.confidence,
+        origin=origin,
+        span=rollup.span,
     )
 
 
-def _revision(epoch: Epoch, span: OpenSpan, released: int, complete: bool) -> int:
+def _grain(span: OpenSpan) -> str:
+    """The grain of a span that is published."""
+    assert span.grain is not None
+    return span.grain
+
+
+def _revision(rollup: SpanRollup, span: OpenSpan, released: int, complete: bool) -> int:
     """Releases merged and windows decided, plus one when nothing more can come.
 
     None of the three ever goes back, so two records of one span and key with equal sums agree in each of them.
     """
-    return released + epoch.decided.count_in(span.window) + complete
+    return released + rollup.decided.count_in(span.window) + complete
 
 
 def _rounded(value: float) -> float:

@@ -26,10 +26,16 @@ from sfm_stream.errors import StateError
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.decided import DecidedHistory, DecidedWindows
-from sfm_stream.pipeline.rollup.epoch import Epoch, EpochHead
+from sfm_stream.pipeline.rollup.epoch import Epoch, WaitingRelease
 from sfm_stream.pipeline.rollup.open_spans import ReleaseOutcome
-from sfm_stream.pipeline.rollup.position import EpochState, RollupState, decode_rollup_state, encode_rollup_state
+from sfm_stream.pipeline.rollup.position import (
+    EpochState,
+    RollupState,
+    decode_rollup_state,
+    encode_rollup_state,
+)
 from sfm_stream.pipeline.rollup.publication import DueRecord, final_records, provisional_records
+from sfm_stream.pipeline.rollup.span_rollup import EpochHead, SpanRollup
 from sfm_stream.types import Commit, Record, Step
 from sfm_stream.units import FOREVER_MS, LONGEST_DAY_MS, ROLLUPS
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode_at, encode
@@ -84,9 +90,7 @@ class Rollup:
                 "behind all that this pipeline ever released"
             )
         for saved in state.epochs:
-            epoch = self._epoch(saved.epoch, saved.partitions, saved.window_ms)
-            epoch.decided = DecidedWindows(saved.window_ms, saved.from_ms, saved.through_ms)
-            epoch.cursor = saved.cursor
+            self._epoch(saved.epoch, saved.partitions).restore(saved.spans)
         self._position, self._committed = commit.offset, state
         for payload in history:
             record = decode_at("roll-up topic", payload)
@@ -96,21 +100,19 @@ class Rollup:
 
     def recalls(self, end_ms: int) -> bool:
         """Whether restore() can need a published record of a span that ends then: only those of open days matter."""
-        day_ms = self._day_end_ms(end_ms)
         return any(
-            not epoch.cursor.covers(day_ms, "day", None)
-            and (not self._ended(epoch) or day_ms <= self._day_end_ms(epoch.decided.through_ms))
-            for epoch in self._epochs.values()
+            not span.is_published(coarsest_ms := span.coarsest_end_ms(end_ms))
+            and (not self._ended(span) or coarsest_ms <= span.coarsest_end_ms(span.decided.through_ms))
+            for span in self._with_history
         )
 
     @property
     def recalls_since_ms(self) -> int:
         """No record of a span that ends at or before this time can be needed by restore()."""
         open_ends = (
-            epoch.cursor.end_ms - LONGEST_DAY_MS
-            for epoch in self._epochs.values()
-            if not self._ended(epoch)
-            or not epoch.cursor.covers(self._day_end_ms(epoch.decided.through_ms), "day", None)
+            span.cursor.end_ms - LONGEST_DAY_MS
+            for span in self._with_history
+            if not self._ended(span) or not span.is_published(span.coarsest_end_ms(span.decided.through_ms))
         )
         return max(0, min(open_ends, default=FOREVER_MS))
 
@@ -155,38 +157,65 @@ class Rollup:
         return record.pipeline == self._pipeline and record.partition == self._partition
 
     def _mark(self, marker: CloseMarker, offset: int) -> None:
-        epoch = self._epoch(marker.epoch, marker.partitions, marker.window_ms)
-        self._history.note(offset, marker.epoch, epoch.decided)
-        epoch.mark(marker)
+        epoch = self._epoch(marker.epoch, marker.partitions)
+        epoch.know(marker)
+        for waiting in epoch.take_waiting():
+            self._merge(waiting.release, waiting.offset, waiting.payload)
+        span = epoch.of(marker)
+        self._history.note(offset, (marker.epoch, span.span), span.decided)
+        span.mark(marker)
         self.seen.markers += 1
 
     def _merge(self, release: Release, offset: int, payload: bytes) -> None:
-        epoch = self._epoch(release.epoch, release.partitions, release.window.end_ms - release.window.start_ms)
-        outcome = epoch.merge(release, payload, offset, self._final_ms(epoch))
+        epoch = self._epoch(release.epoch, release.partitions)
+        epoch.know(release)
+        if not epoch.spans:
+            epoch.waiting.append(WaitingRelease(release, payload, offset))
+            return
+        span = epoch.of(release)
+        outcome = span.merge(release, payload, offset, self._final_ms(span))
         self.seen.count(outcome)
         if outcome is ReleaseOutcome.CONFLICT:
             self.seen.conflicts.append(release.release_id.hex())
 
-    def _epoch(self, number: int, partitions: int, window_ms: int) -> Epoch:
+    def _epoch(self, number: int, partitions: int) -> Epoch:
         epoch = self._epochs.get(number)
         if epoch is None:
             head = EpochHead(self._pipeline, number, self._partition, partitions)
-            epoch = self._epochs[number] = Epoch(head, self._calendar, DecidedWindows(window_ms))
+            epoch = self._epochs[number] = Epoch(head, self._calendar)
         return epoch
 
-    def _ended(self, epoch: Epoch) -> bool:
-        """Whether the epoch has reached the border at which a later one begins."""
-        return epoch.decided.some and any(
-            number > epoch.head.epoch and later.decided.some and later.decided.from_ms <= epoch.decided.through_ms
-            for number, later in self._epochs.items()
-        )
+    @property
+    def _spans(self) -> Iterator[SpanRollup]:
+        """The roll-ups of the released spans of every epoch, in order of epochs, the base span first."""
+        for _, epoch in sorted(self._epochs.items()):
+            yield from epoch.spans.values()
 
-    def _final_ms(self, epoch: Epoch) -> int:
-        """Spans that end at or before this are final: all of them, once the epoch has ended."""
-        return FOREVER_MS if self._ended(epoch) else epoch.decided.through_ms
+    @property
+    def _with_history(self) -> Iterator[SpanRollup]:
+        return (span for span in self._spans if span.needs_history)
 
-    def _day_end_ms(self, end_ms: int) -> int:
-        return self._calendar.span("day", end_ms - 1).end_ms
+    def _ended(self, span: SpanRollup) -> bool:
+        """Whether the epoch has reached the border at which a later one begins, and no further window of the span fits.
+
+        The border is that of the base spans: windows of a longer span end and begin with their own borders.
+        """
+        epoch = self._epochs[span.head.epoch]
+        end_ms = min((later.from_ms for later in self._later_bases(epoch)), default=None)
+        base = epoch.base
+        if end_ms is None or base is None or not base.decided.some or end_ms > base.decided.through_ms:
+            return False
+        return span is base or span.is_decided_up_to(end_ms)
+
+    def _later_bases(self, epoch: Epoch) -> Iterator[DecidedWindows]:
+        """What is decided of the base span of each later epoch, where any window of it is."""
+        for number, later in self._epochs.items():
+            if number > epoch.head.epoch and later.base is not None and later.base.decided.some:
+                yield later.base.decided
+
+    def _final_ms(self, span: SpanRollup) -> int:
+        """What ends at or before this is final: everything, once the epoch has ended."""
+        return FOREVER_MS if self._ended(span) else span.decided.through_ms
 
     def _next_records(self) -> Prepared[RollupState] | None:
         """As many records as a transaction has room for, and the position behind them; None where none is left."""
@@ -199,7 +228,7 @@ class Rollup:
             value = encode(content)
             records.append(Record(ROLLUPS, self._partition, content.key, value, content.window.end_ms))
             if due.cursor is not None:
-                due.epoch.cursor = due.cursor
+                due.rollup.cursor = due.cursor
             room -= len(value)
             if room <= 0:
                 break
@@ -210,11 +239,11 @@ class Rollup:
 
     def _due_records(self) -> Iterator[DueRecord]:
         """Every record that is due: what is final, then what has expired."""
-        for _, epoch in sorted(self._epochs.items()):
-            yield from final_records(epoch, partial(self._final_ms, epoch))
+        for span in self._spans:
+            yield from final_records(span, partial(self._final_ms, span))
         if self._expire_before_ms is not None:
-            for _, epoch in sorted(self._epochs.items()):
-                yield from provisional_records(epoch, self._expire_before_ms)
+            for span in self._spans:
+                yield from provisional_records(span, self._expire_before_ms)
             self._expire_before_ms = None
 
     def _moved_position(self) -> Prepared[RollupState] | None:
@@ -223,19 +252,14 @@ class Rollup:
 
     def _state(self) -> RollupState:
         """The offset at which replay must begin, what was decided there, and what is published by now."""
-        spans = (span for epoch in self._epochs.values() for span in epoch.spans.values())
-        offset = min((s.first_offset for s in spans if s.first_offset is not None), default=self._position)
-        decided = self._history.at(offset, {number: epoch.decided for number, epoch in self._epochs.items()})
+        needed = (offset for epoch in self._epochs.values() if (offset := epoch.first_offset) is not None)
+        offset = min(needed, default=self._position)
+        now = {(span.head.epoch, span.span): span.decided for span in self._spans}
+        decided = self._history.at(offset, now)
         epochs = tuple(
-            EpochState(
-                number,
-                epoch.head.partitions,
-                epoch.decided.size_ms,
-                decided[number].from_ms,
-                decided[number].through_ms,
-                epoch.cursor,
-            )
+            EpochState(number, epoch.head.partitions, epoch.positions(decided))
             for number, epoch in sorted(self._epochs.items())
+            if epoch.spans
         )
         return RollupState(self._calendar.zone, offset, epochs)
 

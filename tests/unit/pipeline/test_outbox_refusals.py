@@ -2,7 +2,7 @@
 
 import pytest
 from support.outbox_runs import FOREVER_MS, A, B, add, closing, copy_of, drain, published, quarter, window
-from support.rollup_runs import PIPELINE, QUARTER_MS, Run, bits_of, cheap_estimate, marker, release
+from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, Run, bits_of, cheap_estimate, marker, release
 
 from sfm_stream.errors import ConflictError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
@@ -180,3 +180,89 @@ def test_what_is_kept_of_closed_windows_does_not_grow():
     (epoch,) = copy._epochs.values()
     assert not epoch.open_releases
     assert not copy._waiting
+
+
+SPANS = ("15m", "hour", "day")
+HOUR = {"span": "hour", "window_ms": HOUR_MS}
+
+
+def hour(key, seed=1, number=0):
+    """A release of an hour from T0 on."""
+    return release(quarter(4 * number), key, bits_of(seed), **HOUR)
+
+
+def hour_closing(low, high):
+    return marker(quarter(4 * low), quarter(4 * high), HOUR_MS, span="hour", spans=SPANS)
+
+
+def quarters(*numbers):
+    """Windows of quarters of one key, by name of their span."""
+    found = []
+    for number in numbers:
+        found += [release(quarter(number), "a", span="15m"), closing(number, span="15m", spans=SPANS)]
+    return found
+
+
+def test_each_released_span_has_markers_and_releases_of_its_own():
+    log = [*quarters(0, 1, 2, 3), hour("a"), hour("b"), hour_closing(0, 1), *quarters(4, 5, 6, 7), hour("a", number=1)]
+    log += [hour_closing(1, 2), *quarters(8)]
+    steps = drain(copy_of(log))
+    assert [record.value for record in published(steps)] == log
+    assert steps[-1].commit[0].metadata == b"[1,%d,%d]" % (len(log), len(log))
+
+
+def test_a_successor_reads_again_from_the_first_open_release_of_any_span():
+    """The finer windows behind it are closed; it alone holds the reading back, and a second draw of it is refused."""
+    log = [*quarters(0, 1, 2, 3), hour("a"), *quarters(4)]
+    (step,) = drain(copy_of(log))
+    assert step.commit[0].metadata == b"[1,11,8]"
+    successor = OutboxCopy(PIPELINE, 0, 8 << 20)
+    since = successor.restore(step.commit[0])
+    add(successor, log[since:], since)
+    assert successor.step() is None
+    refuses(successor, ConflictError, "incident", len(log), A, hour("a", seed=2))
+
+
+@pytest.mark.parametrize(
+    ("record", "key", "match"),
+    [
+        (
+            hour("b"),
+            B,
+            r"a release for the window of span hour that ends at \S+, behind the close marker of epoch 1 th",
+        ),
+        (
+            hour_closing(2, 3),
+            MARKER_KEY,
+            r"a close marker of epoch 1, span hour, from \S+ on, the one before it ended at",
+        ),
+        (hour_closing(0, 2), MARKER_KEY, "a close marker of epoch 1, span hour"),
+        (window(9, "a")[0], A, "a record of epoch 1 without the name of its span, where those before it are with one"),
+        (closing(8), MARKER_KEY, "a record of epoch 1 without the name of its span"),
+    ],
+    ids=["behind its marker", "a gap", "an overlap", "a release without a name", "a marker without a name"],
+)
+def test_a_record_that_does_not_follow_those_of_its_span_stops_it(record, key, match):
+    log = [*quarters(0, 1, 2, 3), hour("a"), hour_closing(0, 1), *quarters(4, 5)]
+    text = refuses(
+        copy_of(log), StateError, rf"^outbox, partition 0, offset {len(log)}: {match}", len(log), key, record
+    )
+    if "hour" in text:
+        assert "2026-01-01T01:00:00Z" in text
+
+
+def test_a_name_that_appears_in_an_epoch_without_names_stops_it():
+    """Else a window that is closed under no name could be released a second time under one."""
+    again = release(quarter(0), "a", bits_of(9), span="15m")
+    refuses(
+        copy_of(window(0, "a")), StateError, "with the name of its span, where those before it are without", 2, A, again
+    )
+
+
+def test_a_held_span_is_due_after_its_own_end():
+    log = [*quarters(0, 1, 2, 3), hour("a"), hour_closing(0, 1)]
+    copy = copy_of(log, hold_ms=QUARTER_MS)
+    copy.due(quarter(5) - 1)
+    assert [record.value for record in published(drain(copy))] == log[:6]
+    copy.due(quarter(5))
+    assert [record.value for record in published(drain(copy))] == log[6:]

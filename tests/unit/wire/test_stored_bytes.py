@@ -14,6 +14,7 @@ from sfm_stream.pipeline.rollup.position import (
     Cursor,
     EpochState,
     RollupState,
+    SpanPosition,
     decode_rollup_state,
     encode_rollup_state,
 )
@@ -45,8 +46,8 @@ ROLLED_UP = {
             "Asia/Kathmandu",
             5,
             (
-                EpochState(1, 4, 900_000, 0, 3_600_000, Cursor(3_600_000, 1, b"\x91\xa1a")),
-                EpochState(2, 4, 60_000, 0, 0, Cursor(0, 0, None)),
+                EpochState(1, 4, (SpanPosition(None, 900_000, 0, 3_600_000, Cursor(3_600_000, 1, b"\x91\xa1a")),)),
+                EpochState(2, 4, (SpanPosition(None, 60_000, 0, 0, Cursor(0, 0, None)),)),
             ),
         ),
         b'[1,"Asia/Kathmandu",5,['
@@ -54,6 +55,30 @@ ROLLED_UP = {
         b'"cursor":{"end_ms":3600000,"rank":1,"key":"kaFh"}},'
         b'{"epoch":2,"partitions":4,"window_ms":60000,"from_ms":0,"through_ms":0,'
         b'"cursor":{"end_ms":0,"rank":0,"key":null}}]]',
+    ),
+    "an epoch without names, and one with them": (
+        RollupState(
+            "UTC",
+            5,
+            (
+                EpochState(1, 4, (SpanPosition(None, 60_000, 0, 60_000, Cursor(0, 0, None)),)),
+                EpochState(
+                    2,
+                    4,
+                    (
+                        SpanPosition("5m", 0, 60_000, 3_600_000, Cursor(0, 0, None)),
+                        SpanPosition("hour", 0, 0, 3_600_000, Cursor(3_600_000, 1, b"\x91\xa1a")),
+                    ),
+                ),
+            ),
+        ),
+        b'[2,"UTC",5,['
+        b'{"epoch":1,"partitions":4,"spans":[{"span":null,"window_ms":60000,"from_ms":0,"through_ms":60000,'
+        b'"cursor":{"end_ms":0,"rank":0,"key":null}}]},'
+        b'{"epoch":2,"partitions":4,"spans":[{"span":"5m","window_ms":0,"from_ms":60000,"through_ms":3600000,'
+        b'"cursor":{"end_ms":0,"rank":0,"key":null}},'
+        b'{"span":"hour","window_ms":0,"from_ms":0,"through_ms":3600000,'
+        b'"cursor":{"end_ms":3600000,"rank":1,"key":"kaFh"}}]}]]',
     ),
 }
 

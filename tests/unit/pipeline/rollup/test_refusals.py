@@ -128,8 +128,8 @@ def test_garbage_is_not_swallowed(payload):
 
 def test_an_unknown_version_is_not_swallowed():
     payload = bytearray(release(T0))
-    payload[11] = 2
-    with pytest.raises(FormatError, match="version: 2 is unknown"):
+    payload[11] = 3
+    with pytest.raises(FormatError, match="version: 3 is unknown"):
         run_of(UTC, [bytes(payload)]).read()
 
 

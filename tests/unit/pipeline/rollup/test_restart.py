@@ -174,6 +174,6 @@ def test_the_committed_state_is_what_was_known_at_its_offset():
     run.finish()
     run.checkpoint()
     state = decode_rollup_state(run.commit)
-    (epoch,) = state.epochs
-    assert (state.offset, epoch.from_ms, epoch.through_ms) == (2, T0, quarter(4))
-    assert (epoch.cursor.end_ms, epoch.cursor.key) == (quarter(4), None)
+    ((span,),) = (epoch.spans for epoch in state.epochs)
+    assert (state.offset, span.from_ms, span.through_ms) == (2, T0, quarter(4))
+    assert (span.cursor.end_ms, span.cursor.key) == (quarter(4), None)
