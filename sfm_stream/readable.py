@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 
 from sfm_stream.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
+_UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)", re.ASCII)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 # Printable by their category, and yet nothing is seen of them: fillers, joiners, selectors of a variant.
 _UNSEEN = re.compile(
@@ -43,6 +45,12 @@ def duration(span_ms: int) -> str:
         if span_ms and span_ms % size == 0:
             return f"{span_ms // size}{unit}"
     return f"{span_ms}ms"
+
+
+def parse_duration(text: str) -> int | None:
+    """Milliseconds of a duration such as "500ms", "90s", "30m", "2h" or "1d"; None where it is none."""
+    match = _DURATION.fullmatch(text)
+    return None if match is None else int(match[1]) * _UNITS_MS[match[2]]
 
 
 def visible(text: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sfm_stream.cli.config import describe
+from sfm_stream.cli.noise_warnings import noise_of, warn_of_noise
 from sfm_stream.cli.output import echo_json
 from sfm_stream.composition.sample import Sample, SampleRow, file_batches, sample
 from sfm_stream.config.config import STDIN, Config, load_config
@@ -34,9 +35,11 @@ def check(config: Path, records: int, as_json: bool) -> None:
     hint = "" if loaded.on_cluster else format_hint(loaded.input_path)
     if as_json:
         shown = None if looked_at is None else _as_json(looked_at) | {"looks_like": hint or None}
-        echo_json({"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)})
+        facts = {"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)}
+        echo_json(facts | {"noise": noise_of(loaded)})
     else:
         _say(loaded, missing, looked_at)
+        warn_of_noise(loaded)
         if hint:
             click.echo(hint)
     if looked_at is not None and looked_at.reasons and not looked_at.reasons[Reason.OK]:

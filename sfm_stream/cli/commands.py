@@ -14,6 +14,7 @@ COMMANDS = {
     "records.",
     "ingest": "Count the topic of CONFIG and release each window once.",
     "inspect": "Decode the records of SOURCE.",
+    "plan": "Plan what to release, for what will be asked and what a person's day may cost.",
     "publish": "Copy committed releases of CONFIG's pipeline from its outbox to its public sketch topic.",
     "repartition": "Copy a topic that is not keyed by the counting key into the topic of CONFIG, which then is.",
     "rollup": "Merge the released windows of CONFIG's pipeline into hours and days, and publish those.",
@@ -64,6 +65,10 @@ def imported(name: str) -> click.Command:
             from sfm_stream.cli.inspect import inspect
 
             return inspect
+        case "plan":
+            from sfm_stream.cli.plan import plan
+
+            return plan
         case "run":
             from sfm_stream.cli.run import run
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sfm_stream.cli.noise_warnings import noise_of
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.errors import SfmStreamError
@@ -41,6 +42,8 @@ def ingest(config: Path, first_start: bool, no_publish: bool, operator: str | No
     from sfm_stream.composition.kafka import open_ingest, open_outbox
 
     def opened(loaded: Config, monitor: Monitor) -> list[Service]:
+        for line in noise_of(loaded):
+            _log.warning(line)
         return [open_ingest(loaded, first_start), *([] if no_publish else [open_outbox(loaded)])]
 
     _serve(config, operator, opened)

@@ -92,7 +92,7 @@ class Level:
     @property
     def is_noise(self) -> bool:
         """Whether no number of items has a relative standard error of NOISE or less."""
-        return self.least_error() > NOISE
+        return all(self.relative_error(float(n)) > NOISE for n in self._numbers()[::-1])
 
     def _signal(self) -> Signal:
         if self.releases == 1:

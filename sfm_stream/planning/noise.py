@@ -1,0 +1,58 @@
+"""Which levels of a configuration are noise: their answers say nothing, whatever is in the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sfm_stream.pipeline.rollup.calendar import Calendar
+from sfm_stream.planning.forecast import PlannedSpan, source_of
+from sfm_stream.planning.level import Level
+from sfm_stream.planning.questions import NAMED_MS, PlannedQuestion
+from sfm_stream.privacy.epsilon import plain
+
+_GRAINS = {"15m": "quarters", "hour": "hours", "day": "days"}
+"""What roll-ups are made of, the finest first, as spans and in words. No zone has days of quarters but no hours."""
+_REMEDY = "(sfm-stream plan says what that is worth)"
+
+
+def questions_of(spans: Sequence[PlannedSpan], days: Calendar) -> list[PlannedQuestion]:
+    """A question, without numbers, for each released span, and for each grain that roll-ups merge from one."""
+    names = [span.name for span in spans]
+    grains = [PlannedQuestion(span) for span in list(_GRAINS)[-len(days.grains) :]]
+    sources = [source_of(grain, names, days) for grain in grains]
+    # A source of one release is the released span itself.
+    merged = [grain for grain, source in zip(grains, sources, strict=True) if source is not None and source[1] > 1]
+    return [*map(PlannedQuestion, names), *merged]
+
+
+def noisy_levels(spans: Sequence[PlannedSpan], days: Calendar) -> Iterator[str]:
+    """A line for each level that is noise: a released span, or a grain that roll-ups merge. spans: what is released."""
+    released = {span.name: span for span in spans}
+    for asked in questions_of(spans, days):
+        source = source_of(asked, list(released), days)
+        if source is None:
+            continue
+        span, releases = released[source[0]], source[1]
+        level = span.level(releases)
+        if not level.is_noise:
+            continue
+        told = f"of epsilon {plain(span.epsilon)} are noise: {_at_best(level)}"
+        if releases == 1:
+            yield f"{_many(span.name)} {told}. Raise epsilon, or the share of the count {_REMEDY}"
+        else:
+            yield (
+                f"{_GRAINS[asked.span]} merged from {releases} {_many(span.name)} {told}. Release them from raw "
+                f'([[spans]] size = "{asked.span}"), or raise epsilon {_REMEDY}'
+            )
+
+
+def _many(span: str) -> str:
+    """Several of a span, in words."""
+    return f"{span}s" if span in NAMED_MS else "hours" if span == "1h" else f"windows of {span}"
+
+
+def _at_best(level: Level) -> str:
+    least = level.least_error()
+    if least > 10:
+        return "their error is more than ten times the number of items, whatever that is"
+    return f"their error is at least {least:.0%} of the number of items, whatever that is"
