@@ -7,13 +7,15 @@ last place of that order that has gone into a step. What has expired comes behin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sfm_stream.estimation.estimate import estimate
 from sfm_stream.pipeline.rollup.open_spans import OpenSpan
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.pipeline.rollup.span_rollup import SpanRollup
 from sfm_stream.sketch.merge import merge_tally
+from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.sketch.tally import Tally
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import RollupRecord
 
@@ -64,11 +66,15 @@ def provisional_records(rollup: SpanRollup, before_ms: int) -> Iterator[DueRecor
 
 def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, complete: bool) -> RollupRecord:
     """The record of one key and span: tally, merged sketch, estimate, coverage; a function of its inputs alone."""
-    tally = total.tally()
-    answer = estimate(tally)
-    head, origin = rollup.head, None
-    if rollup.span is not None:
+    tally, origin = total.tally(), None
+    if rollup.span is None:
+        # Version 1 has no field for what each release says: after a restart it would be missing from some estimates.
+        tally = replace(tally, sizes=None)
+    else:
         origin = "raw" if rollup.is_raw(span) else "merged"
+    merged = merge_tally(tally)
+    answer = estimate(_as_released(tally, merged) if origin == "raw" else tally)
+    head = rollup.head
     return RollupRecord(
         pipeline=head.pipeline,
         epoch=head.epoch,
@@ -85,7 +91,7 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         complete=complete,
         revision=_revision(rollup, span, total.releases, complete),
         tally=tally,
-        merged=merge_tally(tally),
+        merged=merged,
         value=_rounded(answer.value),
         standard_error=_rounded(answer.standard_error),
         low=_rounded(answer.low),
@@ -95,6 +101,11 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         origin=origin,
         span=rollup.span,
     )
+
+
+def _as_released(tally: Tally, merged: SfmSketch) -> SfmSketch:
+    """The one release of a tally, with its noisy count. merged: of the tally, which has the same bits."""
+    return replace(merged, count=tally.sizes.counts[0] if tally.sizes else None)
 
 
 def _grain(span: OpenSpan) -> str:
