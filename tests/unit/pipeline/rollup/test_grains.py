@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from support.rollup_runs import HOUR_MS, MINUTE_MS, QUARTER_MS, at
@@ -84,3 +85,23 @@ def test_without_names_everything_is_merged_from_the_one_span():
     for zone in (UTC, KOLKATA):
         one = grains_of_one_size(zone, 5 * MINUTE_MS)
         assert (one.grains, one.raw, one.size_ms) == (zone.grains, False, 5 * MINUTE_MS)
+
+
+def test_the_table_of_the_documentation():
+    """docs/rollups.md, row by row."""
+    text = (Path(__file__).parents[4] / "docs" / "rollups.md").read_text()
+    rows = text.split("| released, in a zone of whole hours |")[1].split("\n\n")[0].splitlines()[2:]
+    assert len(rows) == 6
+    for row in rows:
+        spans, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+        names = spans.replace("`", "").split(", ")
+        found = grains_of(UTC, {name: SIZES_MS[name] for name in names})
+        said = {}
+        for grain, cell in zip(("quarter", "hour", "day"), cells, strict=False):
+            said[grain] = cell.replace("`", "")
+        said |= {grain: "passed on" for grain in ("week", "month") if f"{grain}s passed on" in cells[3]}
+        wanted = dict.fromkeys(said, "")
+        for name, each in found.items():
+            for grain in each.grains:
+                wanted[grain] = "passed on" if each.raw and grain == each.finest else f"merged of {name}"
+        assert said == wanted, names
