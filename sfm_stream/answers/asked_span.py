@@ -15,6 +15,7 @@ from sfm_stream.units import FOREVER_MS
 
 EVERYTHING = Window(0, FOREVER_MS)
 """The span without borders."""
+_NO_BORDERS = (EVERYTHING.start_ms, EVERYTHING.end_ms)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -22,8 +23,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def asked_span(config: Config, since: str | None, until: str | None, grain: str) -> Window:
     """The span between two ISO 8601 times; a border that is not given is that of EVERYTHING.
 
-    grain: what the borders have to be borders of: "window", or a quarter, hour or day. Raises QuestionError; for times
-    inside one of these it names the nearest spans.
+    grain: what the borders have to be borders of: "window", or a quarter, hour, day, week or month. Raises
+    QuestionError; for times inside one of these it names the nearest spans.
     """
     calendar = config.calendar
     start_ms = parse_instant(since, calendar, "--from") if since else EVERYTHING.start_ms
@@ -103,20 +104,20 @@ def _in_zone(moment: datetime, calendar: Calendar, part: str) -> datetime:
 def _nearest(span: Window, around: Callable[[int], Window], zone: str) -> str:
     """The smallest span of whole windows (or days ...) around this one and the largest inside it, as options."""
 
-    def up(time_ms: int) -> int:
-        window = around(time_ms)
-        return time_ms if window.start_ms == time_ms else window.end_ms
+    def down(time_ms: int) -> int:
+        return time_ms if time_ms in _NO_BORDERS else around(time_ms).start_ms
 
-    outer_end = FOREVER_MS if span.end_ms == FOREVER_MS else up(span.end_ms)
-    inner_end = FOREVER_MS if span.end_ms == FOREVER_MS else around(span.end_ms).start_ms
-    spans = [Window(around(span.start_ms).start_ms, outer_end)]
-    if (inner_start := up(span.start_ms)) < inner_end:
+    def up(time_ms: int) -> int:
+        return time_ms if time_ms == down(time_ms) else around(time_ms).end_ms
+
+    spans = [Window(down(span.start_ms), up(span.end_ms))]
+    if (inner_start := up(span.start_ms)) < (inner_end := down(span.end_ms)):
         spans.append(Window(inner_start, inner_end))
     return ", or ".join(
         " ".join(
             f'{option} "{local(time_ms, zone)}"'
             for option, time_ms in (("--from", each.start_ms), ("--to", each.end_ms))
-            if time_ms not in (EVERYTHING.start_ms, EVERYTHING.end_ms)
+            if time_ms not in _NO_BORDERS
         )
         for each in spans
     )

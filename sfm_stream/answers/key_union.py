@@ -1,105 +1,120 @@
-"""The union of a key's releases over a span, across epochs, and how much of the span is in it."""
+"""The union of a key's releases over one span: those of its cover, and what of the span is not in them."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sfm_stream.answers.cover import Candidate, gaps, length_ms, widest_cover, windows_to_fill
+from sfm_stream.answers.decided_spans import DecidedSpans
+from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.errors import IncompatibleError
 from sfm_stream.estimation.estimate import Estimate, estimate
-from sfm_stream.pipeline.rollup.coverage import Absence
+from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.sketch.merge import merge_tallies
+from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
-from sfm_stream.wire.codec import CloseMarker, Release
-
-
-@dataclass(slots=True)
-class DecidedSpans:
-    """What close markers say of one epoch: the span in which each partition has decided all windows."""
-
-    partitions: int
-    window_ms: int
-    spans: dict[int, Window] = field(default_factory=dict)
-
-    def widen(self, marker: CloseMarker) -> None:
-        known = self.spans.get(marker.partition)
-        low = known.start_ms if known else marker.start_ms
-        high = max(known.end_ms, marker.through_ms) if known else marker.through_ms
-        self.spans[marker.partition] = Window(low, high)
-
-    def within(self, span: Window, partition: int | None) -> int:
-        """Milliseconds of the span that this partition has decided; None: that all partitions have."""
-        if partition is None and len(self.spans) < self.partitions:
-            return 0
-        ranges = self.spans.values() if partition is None else [self.spans.get(partition, Window(0, 0))]
-        low = max([span.start_ms, *(decided.start_ms for decided in ranges)])
-        return max(0, min([span.end_ms, *(decided.end_ms for decided in ranges)]) - low)
-
-
-@dataclass(slots=True)
-class _KeyInEpoch:
-    """How many releases one key has in one epoch, and where it is counted."""
-
-    partition: int
-    window_ms: int
-    releases: int = 0
+from sfm_stream.wire.codec import Release
 
 
 @dataclass(slots=True)
 class KeyUnion:
-    """Releases of one key. tallies: their sum for each flip threshold. epochs: where they come from."""
+    """Releases of one key that cover a span.
 
-    first: Release
+    cover: what is in the union. waiting: what of it was not included yet. tallies: the sum of what was, for each flip
+    threshold; only: the release, while there was one only.
+    """
+
+    span: Window
+    cover: tuple[Candidate, ...]
+    waiting: set[tuple[Window, int, int]]
     tallies: dict[int, TallySum] = field(default_factory=dict)
-    epochs: dict[int, _KeyInEpoch] = field(default_factory=dict)
+    only: SfmSketch | None = None
+    epsilons: Counter[float] = field(default_factory=Counter)
+    """Of bits and count together: how many releases have it."""
+
+    @classmethod
+    def of(cls, pipeline: str, span: Window, candidates: Sequence[Candidate]) -> KeyUnion:
+        """The union to be. Raises IncompatibleError where epochs differ in shape or hash."""
+        chosen = widest_cover(candidates)
+        _require_mergeable(pipeline, span, chosen, candidates)
+        return cls(span, chosen, {(each.window, each.epoch, each.partition) for each in chosen})
 
     def include(self, release: Release) -> None:
-        """Raises IncompatibleError where epochs differ in shape or hash."""
-        _require_mergeable(self.first, release)
-        tally = self.tallies.get(release.sketch.flip_threshold)
+        """Add a release, if it is in the cover and not in the union yet."""
+        place = release.window, release.epoch, release.partition
+        if place not in self.waiting:
+            return
+        self.waiting.remove(place)
+        sketch = release.sketch
+        self.only = None if self.tallies else sketch
+        tally = self.tallies.get(sketch.flip_threshold)
         if tally is None:
-            tally = self.tallies[release.sketch.flip_threshold] = TallySum.like(release.sketch)
-        tally.add(release.sketch)
-        size_ms = release.window.end_ms - release.window.start_ms
-        self.epochs.setdefault(release.epoch, _KeyInEpoch(release.partition, size_ms)).releases += 1
+            tally = self.tallies[sketch.flip_threshold] = TallySum.like(sketch)
+        tally.add(sketch)
+        of_count = float(sketch.count.epsilon) if sketch.count else 0.0
+        self.epsilons[epsilon_of(sketch.flip_threshold) + of_count] += 1
 
     def estimate(self) -> Estimate:
         """Distinct items over the releases, as if they were the whole span."""
+        if self.only is not None:
+            return estimate(self.only)
         tallies = [tally.tally() for _, tally in sorted(self.tallies.items())]
         return estimate(tallies[0]) if len(tallies) == 1 else estimate(merge_tallies(tallies))
 
-    def coverage(self, span: Window, decided: dict[int, DecidedSpans], absence: Absence) -> tuple[int, bool]:
-        """(windows in the span, whether each of them is in the union or known to be empty).
+    def epsilon(self, terms: ReleaseTerms) -> float:
+        """The most that an item under this key can lose over the releases."""
+        return sum(count * (epsilon + terms.epsilon_selection) for epsilon, count in self.epsilons.items())
 
-        A part of the span that no epoch has decided is taken for windows of the key's smallest size.
-        """
-        windows = known_ms = accounted_ms = 0
-        for epoch in sorted({*decided, *self.epochs}):
-            mine, all_of = self.epochs.get(epoch), decided.get(epoch)
-            size_ms = mine.window_ms if mine else decided[epoch].window_ms
-            released_ms = mine.releases * size_ms if mine else 0
-            decided_ms = all_of.within(span, mine.partition if mine else None) if all_of else 0
-            windows += max(released_ms, decided_ms) // size_ms
-            known_ms += max(released_ms, decided_ms)
-            accounted_ms += absence.accounted(epoch, released_ms, decided_ms)
-        length_ms, smallest_ms = span.end_ms - span.start_ms, min(each.window_ms for each in self.epochs.values())
-        return windows + max(0, length_ms - known_ms) // smallest_ms, accounted_ms >= length_ms
+    @property
+    def releases(self) -> dict[str, int]:
+        """The name of each released span -> how many of its releases are in the union; the coarsest first."""
+        longest: dict[str, int] = {}
+        for each in self.cover:
+            longest[each.span] = max(length_ms(each.window), longest.get(each.span, 0))
+        numbers = Counter(each.span for each in self.cover)
+        return {name: numbers[name] for name in sorted(longest, key=longest.__getitem__, reverse=True)}
 
-    def is_complete(self, decided: dict[int, DecidedSpans], end_ms: int) -> bool:
-        """Whether nothing more of this key can come before end_ms."""
-        return all(_is_decided(decided, partition, end_ms) for partition in {e.partition for e in self.epochs.values()})
+    @property
+    def is_one_release(self) -> bool:
+        """Whether the union is a single release of the whole span."""
+        return [each.window for each in self.cover] == [self.span]
+
+    @property
+    def partitions(self) -> set[int]:
+        """The partitions that count the key."""
+        return {each.partition for each in self.cover}
+
+    def windows(self, decided: DecidedSpans) -> int:
+        """How many releases a cover of the whole span takes: those in the union, and those that would fill the gaps."""
+        between = gaps(self.span, (each.window for each in self.cover))
+        parts = (part for gap in between for part in decided.grids_over(gap))
+        return len(self.cover) + sum(windows_to_fill(part, grids) for part, grids in parts)
+
+    def missing(self, decided: DecidedSpans, terms: ReleaseTerms) -> tuple[Window, ...]:
+        """The parts of the span that may hold something and are not in the union."""
+        known = [each.window for each in self.cover]
+        number = terms.absence.empty_in
+        if number is not None and (epoch := decided.epochs.get(number)):
+            where = {each.partition for each in self.cover if each.epoch == number}
+            known += [epoch.base_decided(partition) for partition in where] or [epoch.base_decided(None)]
+        return tuple(gaps(self.span, known))
 
 
-def _is_decided(decided: dict[int, DecidedSpans], partition: int, end_ms: int) -> bool:
-    """Whether each epoch of a partition is decided up to end_ms, or up to where the next epoch begins."""
-    spans = [epoch.spans[partition] for _, epoch in sorted(decided.items()) if partition in epoch.spans]
-    ends = [span.start_ms for span in spans[1:]] + [end_ms]
-    return bool(spans) and all(span.end_ms >= min(end, end_ms) for span, end in zip(spans, ends, strict=True))
-
-
-def _require_mergeable(first: Release, other: Release) -> None:
-    if (first.sketch.shape, first.sketch.hash) != (other.sketch.shape, other.sketch.hash):
-        raise IncompatibleError(
-            f"epochs {first.epoch} and {other.epoch} of pipeline {first.pipeline} have sketches of different shape or "
-            "hash: ask for one of them with --from and --to"
-        )
+def _require_mergeable(
+    pipeline: str, span: Window, chosen: Sequence[Candidate], candidates: Sequence[Candidate]
+) -> None:
+    """Spans of one epoch may differ in shape: then one shape is answered. Of another epoch nothing may be left out."""
+    between = gaps(span, (each.window for each in chosen))
+    epochs = {each.epoch for each in chosen}
+    for other in candidates:
+        differs = (other.shape, other.hash) != (chosen[0].shape, chosen[0].hash) and other.epoch not in epochs
+        window = other.window
+        if differs and any(gap.start_ms < window.end_ms and window.start_ms < gap.end_ms for gap in between):
+            first, second = sorted((chosen[0].epoch, other.epoch))
+            raise IncompatibleError(
+                f"epochs {first} and {second} of pipeline {pipeline} have sketches of different shape or "
+                "hash: ask for one of them with --from and --to"
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from sfm_stream.answers.decided_spans import span_name
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import ConflictError, QuestionError
 from sfm_stream.readable import instant
@@ -32,7 +33,7 @@ def releases(reader: TopicReader, pipeline: str, question: Question, omitted: Om
     """Each release that is asked for once, in order of the topic; of two payloads for one id the first, as in a
     roll-up.
 
-    Holds an id and a digest of each release, no sketches. Raises QuestionError where the span cuts a window.
+    Holds an id and a digest of each release, no sketches. Raises QuestionError where the span cuts a base window.
     """
     for record in releases_and_markers(reader, pipeline, question, omitted):
         if isinstance(record, Release):
@@ -67,17 +68,18 @@ def releases_and_markers(
     """Every close marker of the pipeline, and each release that is asked for once.
 
     A second payload for a known release is left out and counted in `omitted`. Raises ConflictError for it where
-    `omitted` is None, and QuestionError where the span begins or ends inside a window.
+    `omitted` is None; behind the last record QuestionError where the span begins or ends inside a base window.
     """
     span, keys = question.span, question.encoded_keys
     digests: dict[bytes, bytes] = {}
+    windows = _BaseWindows(span)
     for stored in reader.read(SKETCHES):
         record = decoded(SKETCHES, stored)
         if isinstance(record, RollupRecord) or record.pipeline != pipeline:
             continue
-        _require_whole_windows(record, span)
+        windows.note(record)
         if isinstance(record, Release):
-            if not _is_asked_for(record, span, keys):
+            if not is_asked_for(record, span, keys):
                 continue
             digest = payload_digest(stored.value)
             first = digests.setdefault(record.release_id, digest)
@@ -85,6 +87,24 @@ def releases_and_markers(
                 _omit(record, first == digest, omitted)
                 continue
         yield record
+    windows.require_whole()
+
+
+def close_markers(reader: TopicReader, pipeline: str) -> Iterator[CloseMarker]:
+    """Every close marker of the pipeline, in order of the topic."""
+    for stored in reader.read(SKETCHES):
+        record = decoded(SKETCHES, stored)
+        if isinstance(record, CloseMarker) and record.pipeline == pipeline:
+            yield record
+
+
+def all_releases(reader: TopicReader, pipeline: str, question: Question) -> Iterator[Release]:
+    """Every record of a release that is asked for, copies too. What is wrong was found when they were read first."""
+    span, keys = question.span, question.encoded_keys
+    for stored in reader.read(SKETCHES):
+        record = decoded(SKETCHES, stored)
+        if isinstance(record, Release) and record.pipeline == pipeline and is_asked_for(record, span, keys):
+            yield record
 
 
 def rollup_revisions(reader: TopicReader, pipeline: str, question: Question) -> Iterator[RollupRecord]:
@@ -94,7 +114,7 @@ def rollup_revisions(reader: TopicReader, pipeline: str, question: Question) -> 
         record = decoded(ROLLUPS, stored)
         if not isinstance(record, RollupRecord) or record.pipeline != pipeline:
             continue
-        if question.grain in (None, record.grain) and _is_asked_for(record, span, keys):
+        if question.grain in (None, record.grain) and is_asked_for(record, span, keys):
             yield record
 
 
@@ -103,20 +123,52 @@ def decoded(topic: str, stored: StoredRecord) -> WireRecord:
     return decode_at(f"topic {topic}, partition {stored.partition}, offset {stored.offset}", stored.value)
 
 
-def _require_whole_windows(record: Release | CloseMarker, span: Window) -> None:
-    """The question was checked against windows of the configured size; those of another epoch may have another."""
-    if isinstance(record, Release):
-        low, high, size = record.window.start_ms, record.window.end_ms, record.window.end_ms - record.window.start_ms
-    else:
-        low, high, size = record.start_ms, record.through_ms, record.window_ms
-    for part, border in (("--from", span.start_ms), ("--to", span.end_ms)):
-        if low < border < high and (inside := (border - low) % size):
-            start, end = instant(border - inside), instant(border - inside + size)
-            raise QuestionError(
-                f"{instant(border)} is inside a window of epoch {record.epoch}, which begins at {start} and ends at "
-                f"{end}: ask from or to one of these",
-                part,
-            )
+def is_asked_for(record: Release | RollupRecord, span: Window, keys: frozenset[bytes] | None) -> bool:
+    """Whether a record is of one of these keys (None: any) and lies wholly inside the span."""
+    window = record.window
+    is_inside = span.start_ms <= window.start_ms and window.end_ms <= span.end_ms
+    return is_inside and (keys is None or record.key in keys)
+
+
+@dataclass(slots=True)
+class _BaseWindows:
+    """Which windows a span cuts, and which released span is the finest of its epoch.
+
+    The question was checked against base windows of the configured size; those of another epoch may have another. A
+    coarser window that is cut is not in the answer, and the finer ones inside it are.
+    """
+
+    span: Window
+    lengths: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Epoch -> the name of each released span -> the length of one of its windows."""
+    cut: dict[tuple[int, str], tuple[str, Window]] = field(default_factory=dict)
+    """(epoch, name of a span) -> the border of the question that is inside one of its windows, and that window."""
+
+    def note(self, record: Release | CloseMarker) -> None:
+        """Take any record of the pipeline."""
+        if isinstance(record, Release):
+            low, high = record.window.start_ms, record.window.end_ms
+            size = high - low
+        else:
+            low, high, size = record.start_ms, record.through_ms, record.window_ms
+        name = span_name(record)
+        self.lengths.setdefault(record.epoch, {})[name] = size
+        for part, border in (("--from", self.span.start_ms), ("--to", self.span.end_ms)):
+            if low < border < high and (inside := (border - low) % size):
+                self.cut.setdefault((record.epoch, name), (part, Window(border - inside, border - inside + size)))
+
+    def require_whole(self) -> None:
+        """Raise QuestionError where the span cuts a window of the finest span of an epoch."""
+        for (epoch, name), (part, window) in sorted(self.cut.items()):
+            lengths = self.lengths[epoch]
+            if name == min(lengths, key=lengths.__getitem__):
+                border = self.span.start_ms if part == "--from" else self.span.end_ms
+                start, end = instant(window.start_ms), instant(window.end_ms)
+                raise QuestionError(
+                    f"{instant(border)} is inside a window of epoch {epoch}, which begins at {start} and ends at "
+                    f"{end}: ask from or to one of these",
+                    part,
+                )
 
 
 def _omit(release: Release, is_copy: bool, omitted: OmittedRecords | None) -> None:
@@ -134,9 +186,3 @@ def _omit(release: Release, is_copy: bool, omitted: OmittedRecords | None) -> No
 def _identity(record: RollupRecord) -> bytes:
     """16 bytes that all revisions of a roll-up share. The length of its span tells its grain."""
     return release_id(record.pipeline, record.epoch, record.partition, record.window, record.key)
-
-
-def _is_asked_for(record: Release | RollupRecord, span: Window, keys: frozenset[bytes] | None) -> bool:
-    window = record.window
-    is_inside = span.start_ms <= window.start_ms and window.end_ms <= span.end_ms
-    return is_inside and (keys is None or record.key in keys)

@@ -8,7 +8,7 @@ In a notebook::
         for row in answer(reader, release_terms(config), question).rows:
             print(row.key, row.window, row.estimate)
 
-Messages name the parts of a question as the command line writes them: --key, --from, --to, --by.
+Messages name the parts of a question as the command line writes them: --key, --from, --to, --last, --by.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfm_stream.answers.asked_keys import AskedKey, asked_key
+from sfm_stream.answers.asked_last import LastUnits, parse_last
 from sfm_stream.answers.asked_span import EVERYTHING, asked_span
+from sfm_stream.clock import now_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import QuestionError
 from sfm_stream.types import Window
@@ -29,19 +31,21 @@ class Question:
     """Which published records an answer is made of.
 
     grain: "range" for one answer over the whole span, or the grain of what is answered one by one: "window",
-    "quarter", "hour", "day", or None for roll-ups of every grain. keys: None for all. span: only what lies wholly
-    inside it. zone: the time zone in which times are read and shown.
+    "quarter", "hour", "day", "week", "month", or None for roll-ups of every grain. keys: None for all. span: only what
+    lies wholly inside it. zone: the time zone in which times are read and shown. last: where it is given the span
+    follows from it and from what is decided (settled.py).
     """
 
     grain: str | None
     keys: tuple[AskedKey, ...] | None = None
     span: Window = EVERYTHING
     zone: str = "UTC"
+    last: LastUnits | None = None
 
     @property
     def topic(self) -> str:
         """The topic with the records of an answer."""
-        return SKETCHES if self.grain in ("range", "window") else ROLLUPS
+        return SKETCHES if self.grain in ("range", "window", "week", "month") else ROLLUPS
 
     @property
     def encoded_keys(self) -> frozenset[bytes] | None:
@@ -55,15 +59,24 @@ def parse_question(
     keys: Sequence[str] = (),
     since: str | None = None,
     until: str | None = None,
+    last: str | None = None,
+    asked_ms: int | None = None,
 ) -> Question:
     """The question that these texts ask about the pipeline of a configuration.
 
     grain: as in Question. keys: none for all. since, until: ISO 8601 times, in rollup.zone where they have no offset;
-    the end is exclusive, and what is not given is no border. Raises QuestionError.
+    the end is exclusive, and what is not given is no border. last: in place of both, so many of the last hours, days,
+    weeks or months, such as "7d", before asked_ms, which is now where it is not given. Raises QuestionError.
     """
-    if grain == "range" and not (since and until):
-        raise QuestionError("--by range needs --from and --to")
+    if last is not None and (since or until):
+        raise QuestionError("--last stands for --from and --to: give it alone")
+    if grain == "range" and not last and not (since and until):
+        raise QuestionError("--by range needs --from and --to, or --last")
+    units = None
+    if last is not None:
+        base = config.calendar.base
+        units = parse_last(last, grain or base, base, now_ms() if asked_ms is None else asked_ms)
     borders = "window" if grain == "range" else grain or config.calendar.base
     span = asked_span(config, since, until, borders)
     asked = tuple(asked_key(text, len(config.event.key)) for text in keys)
-    return Question(grain, asked or None, span, config.calendar.zone)
+    return Question(grain, asked or None, span, config.calendar.zone, units)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.key_notation import finite, key_json
-from sfm_stream.answers.rows import AnswerRow
 from sfm_stream.readable import instant
 
 
 def row_json(row: AnswerRow) -> dict[str, object]:
-    """A row as a JSON object; numbers are not rounded."""
+    """A row as a JSON object; numbers are not rounded.
+
+    releases: how many of which released span it is made of. missing: what of its span may hold something and is not in
+    it, null where the record does not say which of its windows that are.
+    """
     estimate = row.estimate
     return {
         "key": key_json(row.key),
@@ -22,8 +26,14 @@ def row_json(row: AnswerRow) -> dict[str, object]:
         "confidence": estimate.confidence,
         "status": str(estimate.status),
         "epsilon": row.epsilon,
+        "origin": row.origin,
+        "releases": dict(row.releases),
         "released": row.released,
         "windows": row.windows,
         "complete": row.complete,
+        "missing_ms": row.missing_ms,
+        "missing": None
+        if row.missing is None
+        else [{"from": instant(part.start_ms), "to": instant(part.end_ms)} for part in row.missing],
         "epoch": row.epoch,
     }

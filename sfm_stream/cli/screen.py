@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.key_notation import key_text
-from sfm_stream.answers.rows import AnswerRow
-from sfm_stream.readable import local
+from sfm_stream.readable import duration, local
 
 WIDE = 160
 """Width in characters of a table that does not go to a terminal."""
-ROOMY = 110
-"""Least width in characters at which a row shows its epsilon and its end too."""
+ROOMY, DETAILED = 110, 140
+"""Least width in characters at which a row shows its epsilon and its end too; and where it comes from."""
 
 
 def console() -> Console:
@@ -41,6 +41,7 @@ def print_answer(rows: Sequence[AnswerRow], zone: str) -> None:
 
 def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:
     """A table of an answer, times in this zone. In less than ROOMY columns a row has what fits into 80."""
+    is_detailed = width >= DETAILED
     is_roomy, is_one_span = width >= ROOMY, len({row.window for row in rows}) == 1
     title = f"{local(rows[0].window.start_ms, zone)} to {local(rows[0].window.end_ms, zone)} ({zone})"
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title_style="bold")
@@ -49,8 +50,11 @@ def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:
     columns = [("from", f"from ({zone})")] * (is_roomy or not is_one_span) + [("to", "to")] * is_roomy
     for _, head in columns:
         table.add_column(Text(head), overflow="fold", min_width=10)
-    for name in ("estimate", "95 % interval", *(["epsilon"] if is_roomy else []), "windows"):
+    for name in ("estimate", "95 % interval", *(["epsilon"] if is_roomy else [])):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("releases", justify="right", overflow="fold", min_width=14)
+    for name in ("origin", "missing") if is_detailed else ():
+        table.add_column(name, no_wrap=True)
     table.add_column("status", overflow="fold", min_width=11)
     for row in rows:
         estimate = row.estimate
@@ -61,11 +65,17 @@ def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:
             _whole(estimate.value),
             f"{_whole(estimate.low)}..{_whole(estimate.high)}",
             *([f"{row.epsilon:.4g}"] if is_roomy else []),
-            f"{row.released} of {row.windows}",
+            f"{_releases(row)} of {row.windows}",
+            *([row.origin, duration(row.missing_ms) if row.missing_ms else "-"] if is_detailed else []),
             str(estimate.status) + ("" if row.complete else ", not complete" if is_roomy else ", open"),
         ]
         table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def _releases(row: AnswerRow) -> str:
+    """How many releases of which span a row is made of: 6 x day + 12 x 5m."""
+    return " + ".join(f"{count} x {name}" for name, count in row.releases.items())
 
 
 def _whole(value: float) -> str:

@@ -29,7 +29,8 @@ from support.kafka_runs import Worker, wait_until, workers
 
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.rows import range_rows, rollup_rows, window_rows
+from sfm_stream.answers.rows import rollup_rows, window_rows
+from sfm_stream.answers.union_rows import union_rows
 from sfm_stream.composition.kafka_cluster import topic_log
 from sfm_stream.composition.kafka_sample import sample_topic
 from sfm_stream.config.config import load_config
@@ -145,7 +146,7 @@ def require_coverage(each: Pipeline) -> None:
     keys = {key for _, key, _ in public}
     terms, span = ReleaseTerms(each.run.id), Window(start_of(0), start_of(WINDOWS))
     with topic_log(load_config(each.config(epoch=2))) as log:
-        whole = {canonical(row.key): row for row in range_rows(log, terms, Question("range", span=span))}
+        whole = {canonical(row.key): row for row in union_rows(log, terms, Question("range", span=span))}
         assert whole.keys() == keys
         for key, row in whole.items():
             released = sum(place[1] == key for place in public)

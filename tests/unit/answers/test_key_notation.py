@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from support.hostile_text import HOSTILE, PLAIN
 
+from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.key_notation import key_of_text, key_text
-from sfm_stream.answers.rows import AnswerRow
 from sfm_stream.cli.screen import answer_table
 from sfm_stream.estimation.estimate import Estimate, Status
 from sfm_stream.readable import visible
@@ -90,7 +90,9 @@ def test_the_notation_of_the_docs():
 def test_a_table_prints_keys_and_no_markup():
     keys = [("/x/[/y]",), ("/post/[id]",), (":smile:",), ("[bold]b[/bold]",), *((text,) for text in HOSTILE.values())]
     found = Estimate(5.0, 1.0, 3.0, 7.0, Status.OK)
-    rows = [AnswerRow(key, "window", Window(0, 900_000), found, 1.0, 1, 1, True, 1) for key in keys]
+    rows = [
+        AnswerRow(key, "window", Window(0, 900_000), found, 1.0, "raw", {"15m": 1}, 1, True, 0, (), 1) for key in keys
+    ]
     screen = Console(width=160, no_color=True, highlight=False)
     with screen.capture() as shown:
         screen.print(answer_table(rows, "UTC", 160))

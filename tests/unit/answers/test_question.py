@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from support.embedded_runs import HOUR_MS, START_MS, write_config
 
+from sfm_stream.answers.asked_last import LastUnits
 from sfm_stream.answers.asked_span import EVERYTHING
 from sfm_stream.answers.question import Question, parse_question
+from sfm_stream.clock import now_ms
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import QuestionError, UsageError
 from sfm_stream.types import Window
@@ -24,9 +26,30 @@ def test_without_keys_and_borders_it_asks_for_everything(config):
     assert parse_question(config, "day").encoded_keys is None
 
 
-@pytest.mark.parametrize("grain", ["range", "window", "quarter", "hour", "day", None])
-def test_windows_are_sketches_and_what_is_longer_are_rollups(grain):
-    assert Question(grain).topic == (SKETCHES if grain in ("range", "window") else ROLLUPS)
+@pytest.mark.parametrize("grain", ["range", "window", "quarter", "hour", "day", "week", "month", None])
+def test_quarters_hours_and_days_are_roll_ups_and_all_else_is_made_of_sketches(grain):
+    assert Question(grain).topic == (ROLLUPS if grain in ("quarter", "hour", "day", None) else SKETCHES)
+
+
+def test_weeks_and_months_begin_where_their_days_do(config):
+    question = parse_question(config, "week", since="2026-03-23", until="2026-03-30")
+    assert (question.span.end_ms - question.span.start_ms) / HOUR_MS == 167
+    assert parse_question(config, "month", since="2026-03-01").span.end_ms == EVERYTHING.end_ms
+    for grain, border, nearest in (
+        ("week", {"since": "2026-03-01"}, 'Ask for --from "2026-02-23 00:00", or --from "2026-03-02 00:00"'),
+        ("month", {"until": "2026-03-02"}, 'Ask for --to "2026-04-01 00:00", or --to "2026-03-01 00:00"'),
+        ("day", {"until": "2026-03-02 12:00"}, 'Ask for --to "2026-03-03 00:00", or --to "2026-03-02 00:00"'),
+    ):
+        with pytest.raises(QuestionError) as refused:
+            parse_question(config, grain, **border)
+        assert f"is inside a {grain}, which is counted as a whole. {nearest}" in refused.value.problem
+
+
+def test_the_last_units_are_those_before_the_time_of_asking(config):
+    question = parse_question(config, "range", last="7d", asked_ms=START_MS)
+    assert (question.span, question.last) == (EVERYTHING, LastUnits("7d", 7, "day", START_MS))
+    before = now_ms()
+    assert before <= parse_question(config, "day", last="7d").last.asked_ms <= now_ms()
 
 
 def test_times_are_those_of_the_zone_and_keys_are_looked_for_by_their_bytes(config):
@@ -45,7 +68,13 @@ def test_rollups_of_every_grain_are_asked_for_on_borders_of_the_finest(config):
 @pytest.mark.parametrize(
     ("texts", "part", "problem"),
     [
-        ({"grain": "range", "since": "2026-01-01"}, "", "--by range needs --from and --to"),
+        ({"grain": "range", "since": "2026-01-01"}, "", "--by range needs --from and --to, or --last"),
+        (
+            {"grain": "range", "since": "2026-01-01", "last": "7d"},
+            "",
+            "--last stands for --from and --to: give it alone",
+        ),
+        ({"grain": "week", "last": "7d"}, "--last", "7d is not made of whole weeks: ask for weeks, 4w"),
         ({"grain": "day", "since": "2026-01-02", "until": "2026-01-02"}, "", "--from is not before --to"),
         ({"grain": "quarter"}, "", "--by quarter: days of Europe/Berlin are made of hours, no quarters are published"),
         ({"grain": "day", "since": "1969-12-31"}, "--from", "'1969-12-31' is before 1970, where times begin here"),

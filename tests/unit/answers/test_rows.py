@@ -9,7 +9,8 @@ from support.rollup_runs import DAY_MS, HOUR_MS, Run, marker
 from sfm_stream.answers.asked_keys import asked_key
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.rows import answer, range_rows, rollup_rows, window_rows
+from sfm_stream.answers.rows import answer, rollup_rows, window_rows
+from sfm_stream.answers.union_rows import union_rows
 from sfm_stream.errors import ConflictError, FormatError, IncompatibleError, NothingFound
 from sfm_stream.estimation.estimate import estimate, lower_bound
 from sfm_stream.pipeline.rollup.coverage import Absence
@@ -66,7 +67,7 @@ def test_windows_of_epochs_of_different_shape_stand_side_by_side():
 
 
 def range_of(topics, keys=None):
-    return list(range_rows(topics, VIEWS, question("range", span(0, 4), keys)))
+    return list(union_rows(topics, VIEWS, question("range", span(0, 4), keys)))
 
 
 def windows_of(topics, keys=None):
@@ -162,7 +163,7 @@ def test_epochs_in_one_hour_give_a_row_each():
 
 def test_a_union_is_the_estimate_of_the_tally_of_its_windows():
     records = [sketched(n) for n in range(6)] + [sketched(2, "b"), closed(0, 6)]
-    first, second = range_rows(Topics(records), PRESENCE, question("range", span(1, 5)))
+    first, second = union_rows(Topics(records), PRESENCE, question("range", span(1, 5)))
     assert first.estimate == estimate(Tally.of(decode_release(r).sketch for r in records[1:5]))
     assert (first.key, first.grain, first.window, first.epoch) == (("a",), "range", span(1, 5), 1)
     assert (first.released, first.windows, first.complete) == (4, 4, True)
@@ -185,7 +186,7 @@ def test_a_union_over_epochs_of_two_epsilons_is_the_papers_merge():
     tallies = [Tally.of(decode_release(r).sketch for r in part) for part in (records[:2], records[2:])]
     assert row.estimate == estimate(merge_tallies(sorted(tallies, key=lambda tally: tally.flip_threshold)))
     assert row.epsilon == pytest.approx(2 * 4 + 2 * 1)
-    (dearer,) = range_rows(Topics(records), SELECTED, question("range", span(0, 4)))
+    (dearer,) = union_rows(Topics(records), SELECTED, question("range", span(0, 4)))
     assert dearer.epsilon == pytest.approx(2 * 4.5 + 2 * 1.5)
     assert range_of(Topics(records[::-1])) == [row], "whatever the order in the topic"
 

@@ -9,7 +9,8 @@ from support.published_topics import T0, VIEWS, Topics, closed, question, rolled
 from support.rollup_runs import DAY_MS, QUARTER_MS, marker
 
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.rows import range_rows, rollup_rows, window_rows
+from sfm_stream.answers.rows import rollup_rows, window_rows
+from sfm_stream.answers.union_rows import union_rows
 from sfm_stream.errors import UsageError
 from sfm_stream.estimation.estimate import Estimate, Status, lower_bound, sum_disjoint
 from sfm_stream.pipeline.rollup.coverage import Absence, rollup_estimate
@@ -19,7 +20,7 @@ WITHHELD, PRESENCE = Absence(), Absence(1)
 
 
 def unions(records, absence, low=0, high=4):
-    return list(range_rows(Topics(records), ReleaseTerms("views", absence), question("range", span(low, high))))
+    return list(union_rows(Topics(records), ReleaseTerms("views", absence), question("range", span(low, high))))
 
 
 def hours(records, absence, expire_ms=None):

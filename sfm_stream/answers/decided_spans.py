@@ -1,0 +1,139 @@
+"""What close markers say: how far each partition has decided the windows of each released span, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sfm_stream.readable import duration
+from sfm_stream.types import Window
+from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.grid import Grid, grid_of
+from sfm_stream.wire.codec import CloseMarker, Release
+
+_NOWHERE = Window(0, 0)
+
+
+def span_name(record: Release | CloseMarker) -> str:
+    """The name of the released span that a record is of; records without one are of windows of a fixed length."""
+    if record.span is not None:
+        return record.span
+    if isinstance(record, CloseMarker):
+        return duration(record.window_ms)
+    return duration(record.window.end_ms - record.window.start_ms)
+
+
+@dataclass(slots=True)
+class EpochSpans:
+    """The released spans of one epoch. partitions: how many the input has.
+
+    lengths: the name of each span to the length of one of its windows. decided: name, then partition -> in which time
+    every window is decided.
+    """
+
+    partitions: int
+    lengths: dict[str, int] = field(default_factory=dict)
+    decided: dict[str, dict[int, Window]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The spans, the coarsest first."""
+        return sorted(self.lengths, key=self.lengths.__getitem__, reverse=True)
+
+    @property
+    def base(self) -> str:
+        """The finest span."""
+        return self.names[-1]
+
+    def mark(self, marker: CloseMarker) -> None:
+        """Take a close marker."""
+        name = span_name(marker)
+        self.lengths[name] = marker.window_ms
+        of_span = self.decided.setdefault(name, {})
+        known = of_span.get(marker.partition)
+        low_ms = known.start_ms if known else marker.start_ms
+        high_ms = max(known.end_ms, marker.through_ms) if known else marker.through_ms
+        of_span[marker.partition] = Window(low_ms, high_ms)
+
+    def base_decided(self, partition: int | None) -> Window:
+        """The time in which this partition has decided every base window; None: in which all partitions have."""
+        of_base = self.decided.get(self.base, {})
+        if partition is not None:
+            return of_base.get(partition, _NOWHERE)
+        if len(of_base) < self.partitions:
+            return _NOWHERE
+        low_ms = max(decided.start_ms for decided in of_base.values())
+        return Window(low_ms, min(decided.end_ms for decided in of_base.values()))
+
+    def has_decided(self, partition: int, end_ms: int, zone: str) -> bool:
+        """Whether this partition has decided every window that ends at or before a time."""
+        return all(
+            of_span[partition].end_ms >= grid_of(name, zone).floor(end_ms)
+            for name, of_span in self.decided.items()
+            if partition in of_span
+        )
+
+    def through_ms(self, partition: int, zone: str) -> int:
+        """The latest time such that this partition has decided every window that ends at or before it."""
+        reached = {name: of_span[partition].end_ms for name, of_span in self.decided.items() if partition in of_span}
+        open_ends = (grid_of(name, zone).end(end_ms) for name, end_ms in reached.items() if name != self.base)
+        return min([reached.get(self.base, 0), *(end_ms - 1 for end_ms in open_ends)])
+
+
+@dataclass(slots=True)
+class DecidedSpans:
+    """The released spans of every epoch of a pipeline, as its markers and releases show them. zone: of its days."""
+
+    zone: str
+    epochs: dict[int, EpochSpans] = field(default_factory=dict)
+    first_ms: dict[int, int] = field(default_factory=dict)
+    """Epoch -> the earliest time that it is known to have counted."""
+
+    def note(self, record: Release | CloseMarker) -> None:
+        """Take any record of the pipeline."""
+        epoch = self.epochs.setdefault(record.epoch, EpochSpans(record.partitions))
+        if isinstance(record, CloseMarker):
+            epoch.mark(record)
+            start_ms = record.start_ms
+        else:
+            start_ms = record.window.start_ms
+            epoch.lengths.setdefault(span_name(record), record.window.end_ms - start_ms)
+        self.first_ms[record.epoch] = min(start_ms, self.first_ms.get(record.epoch, FOREVER_MS))
+
+    def is_complete(self, partitions: Iterable[int], end_ms: int) -> bool:
+        """Whether no release of these partitions can come any more whose window ends at or before a time."""
+        return all(self._is_decided(partition, end_ms) for partition in partitions)
+
+    def through_ms(self) -> int:
+        """The latest time through which every partition that ever decided anything has decided all windows; or 0."""
+        reached: dict[int, int] = {}
+        for epoch in self.epochs.values():
+            for partition in epoch.decided.get(epoch.base, {}):
+                through_ms = epoch.through_ms(partition, self.zone)
+                reached[partition] = max(through_ms, reached.get(partition, 0))
+        newest = self.epochs[max(self.epochs)].partitions if self.epochs else 0
+        return min((through_ms for partition, through_ms in reached.items() if partition < newest), default=0)
+
+    def grids_over(self, gap: Window) -> list[tuple[Window, list[Grid]]]:
+        """The gap in the parts that belong to one epoch each, with the grids of its spans, the coarsest first.
+
+        An epoch begins where it is first known to have counted, and the first one also stands for what lies before.
+        """
+        begins = sorted((first_ms, epoch) for epoch, first_ms in self.first_ms.items())
+        parts = []
+        for number, (begin_ms, epoch) in enumerate(begins):
+            next_ms = begins[number + 1][0] if number + 1 < len(begins) else FOREVER_MS
+            low_ms = max(gap.start_ms, begin_ms if number else 0)
+            high_ms = min(gap.end_ms, next_ms)
+            if low_ms < high_ms:
+                parts.append((Window(low_ms, high_ms), [grid_of(name, self.zone) for name in self.epochs[epoch].names]))
+        return parts
+
+    def _is_decided(self, partition: int, end_ms: int) -> bool:
+        """Whether each epoch of a partition is decided up to a time, or up to where the next epoch begins."""
+        epochs = [each for _, each in sorted(self.epochs.items()) if each.base_decided(partition) != _NOWHERE]
+        begins = [each.base_decided(partition).start_ms for each in epochs[1:]]
+        ends = [*begins, end_ms]
+        return bool(epochs) and all(
+            epoch.has_decided(partition, min(end, end_ms), self.zone) for epoch, end in zip(epochs, ends, strict=True)
+        )

@@ -1,0 +1,26 @@
+"""A question with its span: `--last` ends where what is published is decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sfm_stream.answers.decided_spans import DecidedSpans
+from sfm_stream.answers.published_records import close_markers
+from sfm_stream.answers.question import Question
+from sfm_stream.errors import NothingFound
+from sfm_stream.transport.contract import TopicReader
+
+
+def settled(reader: TopicReader, pipeline: str, question: Question) -> Question:
+    """The question with the span that `last` stands for, from the close markers of the pipeline; else as it is.
+
+    Raises NothingFound where nothing is decided, QuestionError where the span begins before 1970.
+    """
+    if question.last is None:
+        return question
+    decided = DecidedSpans(question.zone)
+    for marker in close_markers(reader, pipeline):
+        decided.note(marker)
+    if not (through_ms := decided.through_ms()):
+        raise NothingFound(f"pipeline {pipeline} has published nothing yet: no window of it is closed")
+    return replace(question, span=question.last.span(through_ms, question.zone), last=None)
