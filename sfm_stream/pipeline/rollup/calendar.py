@@ -1,4 +1,4 @@
-"""Quarters, hours, days, weeks and months of a zone. Local days exist here and nowhere else.
+"""Quarters, hours, days, weeks and months of a zone.
 
 Quarters and hours are those of UTC. A local day begins at the first instant that shows its date; a week is the days
 from Monday to Sunday, and a month those of one date's month, so both begin and end where days do.
@@ -6,31 +6,33 @@ from Monday to Sunday, and a month those of one date's month, so both begin and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from math import gcd
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sfm_stream.errors import ConfigError, StateError
-from sfm_stream.readable import duration, instant
+from sfm_stream.readable import duration, instant, local
 from sfm_stream.types import Window
 from sfm_stream.units import GRAINS, HOUR_MS, LONGEST_DAY_MS, MINUTE_MS, QUARTER_MS, SHORTEST_DAY_MS
+from sfm_stream.windows.grid import CalendarGrid, FixedGrid, midnight_ms
 
 _DAY = timedelta(days=1)
-_FIXED_MS = {"quarter": QUARTER_MS, "hour": HOUR_MS}
+_FIXED = {"quarter": FixedGrid(QUARTER_MS), "hour": FixedGrid(HOUR_MS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
     """Spans of one zone. base: the finest grain, of which days are sums: hours, or quarters where a zone needs them.
 
-    longest_day_ms: the longest day of the zone, which bounds what an item can lose in a day.
+    longest_day_ms: the longest day of the zone, which bounds what an item can lose in a day. day_step_ms: every day
+    begins on a multiple of it; at most an hour.
     """
 
     zone: str
     base: str
     longest_day_ms: int
+    day_step_ms: int = HOUR_MS
 
     @property
     def base_ms(self) -> int:
@@ -43,17 +45,15 @@ class Calendar:
 
     def span(self, grain: str, time_ms: int) -> Window:
         """The quarter, hour, day, week or month that holds a time. Raises StateError for a day off the base."""
-        if grain in _FIXED_MS:
-            start = time_ms - time_ms % _FIXED_MS[grain]
-            return Window(start, start + _FIXED_MS[grain])
-        zone = ZoneInfo(self.zone)
-        first, behind = _DATES[grain](_date(time_ms, zone))
-        start, end = _midnight_ms(first, zone), _midnight_ms(behind, zone)
-        if start % self.base_ms or end % self.base_ms:
+        grid = _FIXED.get(grain) or CalendarGrid(grain, self.zone)
+        start_ms = grid.floor(time_ms)
+        end_ms = grid.end(start_ms)
+        if start_ms % self.base_ms or end_ms % self.base_ms:
             raise StateError(
-                f"rollup.zone {self.zone}: the {grain} {first} does not begin and end on a {self.base} of UTC"
+                f"rollup.zone {self.zone}: the {grain} {local(start_ms, self.zone)[:10]} does not begin and end on a "
+                f"{self.base} of UTC"
             )
-        return Window(start, end)
+        return Window(start_ms, end_ms)
 
 
 def calendar(zone: str, window_ms: int, since_ms: int, until_year: int = 2100) -> Calendar:
@@ -77,7 +77,7 @@ def calendar(zone: str, window_ms: int, since_ms: int, until_year: int = 2100) -
             f"{longest / HOUR_MS:g} "
             "hours, and only 22 to 26 can be rolled up; a later event.earliest may leave such days out"
         )
-    days = Calendar(zone, "quarter" if step < HOUR_MS else "hour", longest)
+    days = Calendar(zone, "quarter" if step < HOUR_MS else "hour", longest, step)
     if days.base_ms % window_ms:
         raise ConfigError(
             f"rollup.zone: days of {zone} are sums of spans of {days.base_ms // MINUTE_MS} min of UTC, which windows "
@@ -90,43 +90,12 @@ def _days(zone: ZoneInfo, since_ms: int, until_year: int) -> tuple[int, int, int
     """(largest step, at most an hour, of which every day border is a multiple; shortest day; longest day), in ms."""
     day = datetime.fromtimestamp(since_ms // 1000, zone).date()
     step, lengths = HOUR_MS, {24 * HOUR_MS}
-    start = _midnight_ms(day, zone)
+    start = midnight_ms(day, zone)
     while day.year < until_year:
         step = gcd(step, start)
         day += _DAY
-        end = _midnight_ms(day, zone)
+        end = midnight_ms(day, zone)
         lengths.add(end - start)
         start = end
     lengths.discard(0)  # a date that was left out, where a zone crossed the date line
     return step, min(lengths), max(lengths)
-
-
-def _date(time_ms: int, zone: ZoneInfo) -> date:
-    """The date of the local day that holds a time."""
-    day = datetime.fromtimestamp(time_ms // 1000, zone).date()
-    # Where clocks went back over midnight, the old date shows again after the new day has begun.
-    return day + _DAY if _midnight_ms(day + _DAY, zone) <= time_ms else day
-
-
-def _day(day: date) -> tuple[date, date]:
-    return day, day + _DAY
-
-
-def _week(day: date) -> tuple[date, date]:
-    monday = day - day.weekday() * _DAY
-    return monday, monday + 7 * _DAY
-
-
-def _month(day: date) -> tuple[date, date]:
-    first = day.replace(day=1)
-    return first, (first + 31 * _DAY).replace(day=1)
-
-
-_DATES: dict[str, Callable[[date], tuple[date, date]]] = {"day": _day, "week": _week, "month": _month}
-"""The first date of the span that holds a date, and the first one behind it."""
-
-
-def _midnight_ms(day: date, zone: ZoneInfo) -> int:
-    """Start of a local day. Where clocks skip midnight, Python's fold=0 reading is the instant of the skip."""
-    local = datetime(day.year, day.month, day.day, tzinfo=zone)
-    return round(local.astimezone(UTC).timestamp() * 1000)
