@@ -23,4 +23,4 @@ def settled(reader: TopicReader, pipeline: str, question: Question) -> Question:
         decided.note(marker)
     if not (through_ms := decided.through_ms()):
         raise NothingFound(f"pipeline {pipeline} has published nothing yet: no window of it is closed")
-    return replace(question, span=question.last.span(through_ms, question.zone), last=None)
+    return replace(question, span=question.last.span(through_ms, question.zone))

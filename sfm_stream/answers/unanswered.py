@@ -44,9 +44,17 @@ def unanswered(reader: TopicReader, pipeline: str, question: Question, answered:
     if not lines or published.span.end_ms <= span.start_ms or published.span.start_ms >= span.end_ms:
         low, high = local(published.span.start_ms, question.zone), local(published.span.end_ms, question.zone)
         lines.append(
-            f"nothing is published for this span; what there is lies between {low} and {high} ({question.zone})"
+            f"nothing is published for {_asked(question)}; what there is lies between {low} and {high} "
+            f"({question.zone})"
         )
     raise NothingFound("; ".join(lines))
+
+
+def _asked(question: Question) -> str:
+    if question.last is None:
+        return "this span"
+    low, high = local(question.span.start_ms, question.zone), local(question.span.end_ms, question.zone)
+    return f"--last {question.last.text}, which is {low} to {high}"
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Borders of windows of one length and of a zone, against a calendar that asks every quarter of an hour for its date."""
+"""Borders of windows, against a calendar that asks every quarter of an hour for its date."""
 
 from itertools import pairwise
 
