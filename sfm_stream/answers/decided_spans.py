@@ -25,35 +25,40 @@ def span_name(record: Release | CloseMarker) -> str:
 
 @dataclass(slots=True)
 class EpochSpans:
-    """The released spans of one epoch. partitions: how many the input has.
+    """The released spans of one epoch. partitions: how many the input has. zone: of its days.
 
-    lengths: the name of each span to the length of one of its windows. decided: name, then partition -> in which time
-    every window is decided.
+    names: of the spans, the finest first, as close markers list them; before the first marker those of the releases.
+    decided: name, then partition -> in which time every window of the span is decided.
     """
 
     partitions: int
-    lengths: dict[str, int] = field(default_factory=dict)
+    zone: str
+    names: tuple[str, ...] = ()
     decided: dict[str, dict[int, Window]] = field(default_factory=dict)
-
-    @property
-    def names(self) -> list[str]:
-        """The spans, the coarsest first."""
-        return sorted(self.lengths, key=self.lengths.__getitem__, reverse=True)
 
     @property
     def base(self) -> str:
         """The finest span."""
-        return self.names[-1]
+        return self.names[0]
 
-    def mark(self, marker: CloseMarker) -> None:
-        """Take a close marker."""
-        name = span_name(marker)
-        self.lengths[name] = marker.window_ms
-        of_span = self.decided.setdefault(name, {})
-        known = of_span.get(marker.partition)
-        low_ms = known.start_ms if known else marker.start_ms
-        high_ms = max(known.end_ms, marker.through_ms) if known else marker.through_ms
-        of_span[marker.partition] = Window(low_ms, high_ms)
+    @property
+    def grids(self) -> list[Grid]:
+        """Of the spans, the coarsest first."""
+        return [grid_of(name, self.zone) for name in reversed(self.names)]
+
+    def note(self, record: Release | CloseMarker) -> None:
+        """Take any record of the epoch."""
+        name = span_name(record)
+        if isinstance(record, CloseMarker):
+            self.names = record.spans or (name,)
+            of_span = self.decided.setdefault(name, {})
+            known = of_span.get(record.partition)
+            low_ms = known.start_ms if known else record.start_ms
+            high_ms = max(known.end_ms, record.through_ms) if known else record.through_ms
+            of_span[record.partition] = Window(low_ms, high_ms)
+        elif name not in self.names and not self.decided:
+            names = {*self.names, name}
+            self.names = tuple(sorted(names, key=lambda each: grid_of(each, self.zone).longest_ms))
 
     def base_decided(self, partition: int | None) -> Window:
         """The time in which this partition has decided every base window; None: in which all partitions have."""
@@ -65,19 +70,26 @@ class EpochSpans:
         low_ms = max(decided.start_ms for decided in of_base.values())
         return Window(low_ms, min(decided.end_ms for decided in of_base.values()))
 
-    def has_decided(self, partition: int, end_ms: int, zone: str) -> bool:
+    def has_decided(self, partition: int, end_ms: int) -> bool:
         """Whether this partition has decided every window that ends at or before a time."""
-        return all(
-            of_span[partition].end_ms >= grid_of(name, zone).floor(end_ms)
-            for name, of_span in self.decided.items()
-            if partition in of_span
-        )
+        return all(grid.floor(end_ms) <= through_ms for grid, through_ms in self._reached(partition))
 
-    def through_ms(self, partition: int, zone: str) -> int:
+    def through_ms(self, partition: int) -> int:
         """The latest time such that this partition has decided every window that ends at or before it."""
-        reached = {name: of_span[partition].end_ms for name, of_span in self.decided.items() if partition in of_span}
-        open_ends = (grid_of(name, zone).end(end_ms) for name, end_ms in reached.items() if name != self.base)
-        return min([reached.get(self.base, 0), *(end_ms - 1 for end_ms in open_ends)])
+        (_, base_ms), *coarser = self._reached(partition)
+        return min([base_ms, *(grid.end(through_ms) - 1 for grid, through_ms in coarser)])
+
+    def _reached(self, partition: int) -> list[tuple[Grid, int]]:
+        """The grid of each span, the finest first, and the border through which this partition has decided it.
+
+        Without a marker of it that is its first border of the epoch, before which it has no window.
+        """
+        first_ms = self.base_decided(partition).start_ms
+        grids = {name: grid_of(name, self.zone) for name in self.names}
+        return [
+            (grid, self.decided.get(name, {}).get(partition, Window(first_ms, grid.ceil(first_ms))).end_ms)
+            for name, grid in grids.items()
+        ]
 
 
 @dataclass(slots=True)
@@ -91,13 +103,8 @@ class DecidedSpans:
 
     def note(self, record: Release | CloseMarker) -> None:
         """Take any record of the pipeline."""
-        epoch = self.epochs.setdefault(record.epoch, EpochSpans(record.partitions))
-        if isinstance(record, CloseMarker):
-            epoch.mark(record)
-            start_ms = record.start_ms
-        else:
-            start_ms = record.window.start_ms
-            epoch.lengths.setdefault(span_name(record), record.window.end_ms - start_ms)
+        self.epochs.setdefault(record.epoch, EpochSpans(record.partitions, self.zone)).note(record)
+        start_ms = record.start_ms if isinstance(record, CloseMarker) else record.window.start_ms
         self.first_ms[record.epoch] = min(start_ms, self.first_ms.get(record.epoch, FOREVER_MS))
 
     def is_complete(self, partitions: Iterable[int], end_ms: int) -> bool:
@@ -109,7 +116,7 @@ class DecidedSpans:
         reached: dict[int, int] = {}
         for epoch in self.epochs.values():
             for partition in epoch.decided.get(epoch.base, {}):
-                through_ms = epoch.through_ms(partition, self.zone)
+                through_ms = epoch.through_ms(partition)
                 reached[partition] = max(through_ms, reached.get(partition, 0))
         newest = self.epochs[max(self.epochs)].partitions if self.epochs else 0
         return min((through_ms for partition, through_ms in reached.items() if partition < newest), default=0)
@@ -126,7 +133,7 @@ class DecidedSpans:
             low_ms = max(gap.start_ms, begin_ms if number else 0)
             high_ms = min(gap.end_ms, next_ms)
             if low_ms < high_ms:
-                parts.append((Window(low_ms, high_ms), [grid_of(name, self.zone) for name in self.epochs[epoch].names]))
+                parts.append((Window(low_ms, high_ms), self.epochs[epoch].grids))
         return parts
 
     def _is_decided(self, partition: int, end_ms: int) -> bool:
@@ -135,5 +142,5 @@ class DecidedSpans:
         begins = [each.base_decided(partition).start_ms for each in epochs[1:]]
         ends = [*begins, end_ms]
         return bool(epochs) and all(
-            epoch.has_decided(partition, min(end, end_ms), self.zone) for epoch, end in zip(epochs, ends, strict=True)
+            epoch.has_decided(partition, min(end, end_ms)) for epoch, end in zip(epochs, ends, strict=True)
         )

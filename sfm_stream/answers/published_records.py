@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sfm_stream.answers.decided_spans import span_name
+from sfm_stream.answers.decided_spans import DecidedSpans, span_name
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import ConflictError, QuestionError
 from sfm_stream.readable import instant
@@ -72,7 +72,7 @@ def releases_and_markers(
     """
     span, keys = question.span, question.encoded_keys
     digests: dict[bytes, bytes] = {}
-    windows = _BaseWindows(span)
+    windows = _BaseWindows(span, DecidedSpans(question.zone))
     for stored in reader.read(SKETCHES):
         record = decoded(SKETCHES, stored)
         if isinstance(record, RollupRecord) or record.pipeline != pipeline:
@@ -139,29 +139,27 @@ class _BaseWindows:
     """
 
     span: Window
-    lengths: dict[int, dict[str, int]] = field(default_factory=dict)
-    """Epoch -> the name of each released span -> the length of one of its windows."""
+    spans: DecidedSpans
     cut: dict[tuple[int, str], tuple[str, Window]] = field(default_factory=dict)
     """(epoch, name of a span) -> the border of the question that is inside one of its windows, and that window."""
 
     def note(self, record: Release | CloseMarker) -> None:
         """Take any record of the pipeline."""
+        self.spans.note(record)
         if isinstance(record, Release):
             low, high = record.window.start_ms, record.window.end_ms
             size = high - low
         else:
             low, high, size = record.start_ms, record.through_ms, record.window_ms
-        name = span_name(record)
-        self.lengths.setdefault(record.epoch, {})[name] = size
         for part, border in (("--from", self.span.start_ms), ("--to", self.span.end_ms)):
             if low < border < high and (inside := (border - low) % size):
-                self.cut.setdefault((record.epoch, name), (part, Window(border - inside, border - inside + size)))
+                window = Window(border - inside, border - inside + size)
+                self.cut.setdefault((record.epoch, span_name(record)), (part, window))
 
     def require_whole(self) -> None:
         """Raise QuestionError where the span cuts a window of the finest span of an epoch."""
         for (epoch, name), (part, window) in sorted(self.cut.items()):
-            lengths = self.lengths[epoch]
-            if name == min(lengths, key=lengths.__getitem__):
+            if name == self.spans.epochs[epoch].base:
                 border = self.span.start_ms if part == "--from" else self.span.end_ms
                 start, end = instant(window.start_ms), instant(window.end_ms)
                 raise QuestionError(

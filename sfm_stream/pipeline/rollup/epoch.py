@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.pipeline.rollup.decided import DecidedWindows, EpochSpan
-from sfm_stream.pipeline.rollup.grains import fixed_size_ms, grains_of, grains_of_one_size
+from sfm_stream.pipeline.rollup.grains import grains_of, grains_of_one_size
 from sfm_stream.pipeline.rollup.position import SpanPosition
 from sfm_stream.pipeline.rollup.span_rollup import EpochHead, SpanRollup
+from sfm_stream.windows.grid import fixed_size_ms
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord
 
 

@@ -20,10 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfm_stream.pipeline.rollup.calendar import Calendar
-from sfm_stream.units import HOUR_MS, MINUTE_MS, PUBLISHED_GRAINS, QUARTER_MS, SECOND_MS
+from sfm_stream.units import HOUR_MS, PUBLISHED_GRAINS, QUARTER_MS
 
 _SIZES_MS = {"quarter": QUARTER_MS, "hour": HOUR_MS}
-_UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +61,6 @@ def grains_of(calendar: Calendar, sizes_ms: dict[str, int | None]) -> dict[str, 
         name: SpanGrains(size_ms, made[name], _own_grain(name, size_ms) in made[name])
         for name, size_ms in sizes_ms.items()
     }
-
-
-def fixed_size_ms(name: str) -> int | None:
-    """The length of every window of a released span, by its name; None for days, weeks and months."""
-    if name in ("day", "week", "month"):
-        return None
-    number, unit = name.rstrip("msh"), name.lstrip("0123456789")
-    return HOUR_MS if name == "hour" else int(number) * _UNITS_MS[unit]
 
 
 def grains_of_one_size(calendar: Calendar, size_ms: int) -> SpanGrains:

@@ -88,9 +88,9 @@ def settled_end(markers, text="1h", now="2026-01-20", zone="UTC"):
     return settled(Topics(markers), "views", asking).span.end_ms
 
 
-def spans(name, low, high, size, **other):
+def markers_of(name, low, high, size, spans=("hour", "day")):
     return [
-        marker(T0 + n * QUARTER_MS, T0 + (n + size) * QUARTER_MS, size * QUARTER_MS, span=name, **other)
+        marker(T0 + n * QUARTER_MS, T0 + (n + size) * QUARTER_MS, size * QUARTER_MS, span=name, spans=spans)
         for n in range(low, high, size)
     ]
 
@@ -105,13 +105,15 @@ def test_every_partition_has_to_have_decided():
 
 
 def test_every_span_has_to_have_decided_what_ends_by_then():
-    hours = spans("hour", 0, 30 * 4, 4)
-    assert settled_end(hours) == T0 + 30 * HOUR_MS
-    assert settled_end([*hours, *spans("day", 0, DAY, DAY)]) == T0 + 30 * HOUR_MS
-    behind = [*spans("hour", 0, 2 * DAY, 4), *spans("day", 0, DAY, DAY)]
+    assert settled_end(markers_of("hour", 0, 30 * 4, 4, ("hour",))) == T0 + 30 * HOUR_MS
+    hours, first_day = markers_of("hour", 0, 30 * 4, 4), markers_of("day", 0, DAY, DAY)
+    assert settled_end(hours) == T0 + 23 * HOUR_MS, "the first day is still to come"
+    assert settled_end(hours[1:]) == T0 + 30 * HOUR_MS, "a day in which counting began is never released"
+    assert settled_end([*hours, *first_day]) == T0 + 30 * HOUR_MS
+    behind = [*markers_of("hour", 0, 2 * DAY, 4), *first_day]
     assert settled_end(behind) == T0 + 47 * HOUR_MS, "the second day is still to come"
     assert settled_end(behind, "1d") == T0 + DAY_MS
-    assert settled_end([*behind, *spans("day", DAY, 2 * DAY, DAY)], "1d") == T0 + 2 * DAY_MS
+    assert settled_end([*behind, *markers_of("day", DAY, 2 * DAY, DAY)], "1d") == T0 + 2 * DAY_MS
 
 
 def test_nothing_decided_is_nothing_to_answer():

@@ -42,11 +42,12 @@ def window(number, key="a", **other):
     return sketched(number, key, span="15m", **other)
 
 
-def decided(name, low, high, **other):
-    """Markers of a span from one quarter to another, one for each window."""
+def decided(name, low, high, spans=("hour", "day"), **other):
+    """Markers of a span from one quarter to another, one for each window. spans: all that the epoch releases."""
     size = {"15m": 1, "hour": HOUR, "day": DAY}[name]
+    named = {"span": name, "spans": spans, **other}
     return [
-        marker(T0 + n * QUARTER_MS, T0 + (n + size) * QUARTER_MS, size * QUARTER_MS, span=name, **other)
+        marker(T0 + n * QUARTER_MS, T0 + (n + size) * QUARTER_MS, size * QUARTER_MS, **named)
         for n in range(low, high, size)
     ]
 
@@ -135,7 +136,9 @@ def test_a_day_that_was_never_counted_takes_one_day_to_fill():
 @pytest.mark.parametrize(
     ("markers", "complete"),
     [
-        (decided("hour", 0, DAY), True),  # of a pipeline of hours alone
+        (decided("hour", 0, DAY, ("hour",)), True),
+        (decided("hour", 0, DAY), False),  # its day is still to come, the first one of the epoch
+        (decided("hour", HOUR, DAY), True),  # counting began inside the day, which is never released
         ([*decided("hour", 0, DAY), *decided("day", 0, DAY)], True),
         ([*decided("hour", 0, DAY - HOUR), *decided("day", -DAY, 0)], False),
         ([*decided("hour", 0, DAY), *decided("day", -DAY, 0)], False),  # its day is still to come
@@ -161,7 +164,7 @@ def test_a_border_inside_a_base_window_is_refused_and_inside_a_coarser_one_is_no
 
 
 def test_a_pipeline_of_days_alone():
-    records = [*(day(n) for n in range(3)), *decided("day", 0, 3 * DAY)]
+    records = [*(day(n) for n in range(3)), *decided("day", 0, 3 * DAY, ("day",))]
     (row,) = asked(records, 0, 3 * DAY)
     assert (dict(row.releases), row.windows, row.complete, row.missing) == ({"day": 3}, 3, True, ())
     with pytest.raises(QuestionError, match="inside a window of epoch 1, which begins at 2026-01-01T00:00:00Z"):
@@ -230,7 +233,7 @@ def test_single_windows_are_those_of_the_finest_span():
 # weeks and months
 
 
-def released(zone, grain, low, high, key="a"):
+def released(zone, grain, low, high, key="a", spans=("day",)):
     """Releases and markers of every day (week, month) of a zone between two UTC times, as its grid has them."""
     grid = grid_of(grain, zone)
     borders = [grid.floor(at(low))]
@@ -240,7 +243,7 @@ def released(zone, grain, low, high, key="a"):
     for start_ms, end_ms in pairwise(borders):
         number = (start_ms - T0) // QUARTER_MS
         records.append(sketched(number, key, window_ms=end_ms - start_ms, span=grain))
-        records.append(marker(start_ms, end_ms, end_ms - start_ms, span=grain))
+        records.append(marker(start_ms, end_ms, end_ms - start_ms, span=grain, spans=spans))
     return records
 
 
@@ -277,7 +280,10 @@ def test_months_are_made_of_their_days_and_of_weeks_inside_them():
     february, march = by("month", records, "Europe/Berlin")
     assert [dict(row.releases) for row in (february, march)] == [{"day": 28}, {"day": 31}]
     assert march.window.end_ms - march.window.start_ms == 31 * DAY_MS - HOUR_MS
-    weeks = released("Europe/Berlin", "week", "2026-02-02T00:00", "2026-03-31T12:00")
+    records, weeks = (
+        released("Europe/Berlin", *each, "2026-03-31T12:00", spans=("day", "week"))
+        for each in (("day", "2026-01-31T23:30"), ("week", "2026-02-02T00:00"))
+    )
     february, march = by("month", [*records, *weeks], "Europe/Berlin")
     assert dict(february.releases) == {"week": 3, "day": 7}, "from Sunday, the 1st"
     assert dict(march.releases) == {"week": 4, "day": 3}
@@ -286,7 +292,8 @@ def test_months_are_made_of_their_days_and_of_weeks_inside_them():
 
 def test_a_week_that_was_released_from_raw_is_that_release():
     zone = "Asia/Kathmandu"
-    days, weeks = (released(zone, grain, "2026-03-16T00:00", "2026-03-29T12:00") for grain in ("day", "week"))
+    spans = ("day", "week")
+    days, weeks = (released(zone, grain, "2026-03-16T00:00", "2026-03-29T12:00", spans=spans) for grain in spans)
     rows = by("week", [*days, *weeks], zone)
     assert {(row.origin, tuple(row.releases.items()), row.windows) for row in rows} == {("raw", (("week", 1),), 1)}
 
