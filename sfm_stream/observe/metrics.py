@@ -22,11 +22,12 @@ from prometheus_client.registry import Collector
 from sfm_stream.errors import UsageError
 from sfm_stream.estimation.estimate import Estimate, Status
 from sfm_stream.pipeline.rollup.coverage import Absence, rollup_estimate
+from sfm_stream.units import GRAINS
 from sfm_stream.wire.codec import RollupRecord
 from sfm_stream.wire.keys import decode_key
 
-SHOWN_GRAINS = ("hour", "day")
-"""Grains of the roll-ups whose estimates are public metrics."""
+SHOWN_GRAINS = ("hour", "day", "week", "month")
+"""Grains of the roll-ups whose estimates are public metrics. Of weeks and months only released ones have roll-ups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class _LastSpan:
 
 
 class PublicMetrics:
-    """Estimates of the last hour and day that were published, for at most `max_keys` keys of each grain."""
+    """Estimates of the last span of each grain that was published, for at most `max_keys` keys of each grain."""
 
     def __init__(self, max_keys: int, absence: Absence) -> None:
         self.registry = _registry("public", self._measurements)
@@ -213,7 +214,9 @@ class PublicMetrics:
                 yield HIGH, (label, grain), each.estimate.high
                 yield LOWER_BOUND, (label, grain), float(each.estimate.status is Status.LOWER_BOUND)
                 yield SPAN_END, (label, grain), each.rank[0] / 1000
-            yield LEFT_OUT, (grain,), sum(left_out for grain_of, _, left_out in spans if grain_of == grain)
+            left_out = [number for grain_of, _, number in spans if grain_of == grain]
+            if left_out or grain in GRAINS:
+                yield LEFT_OUT, (grain,), sum(left_out)
 
 
 def key_label(key: bytes) -> str:
@@ -245,9 +248,9 @@ are served and what to alert on. There are no other series: none of the process,
 
 ## Public
 Served at `metrics.public` by the roll-up worker. Functions of published records alone: of the last final hour and day,
-for at most `metrics.max_public_keys` keys of each. A key has no series for a span in which nothing of it was published,
-and none after a restart until the next span is published. A key of one text is shown as it is, any other one as a JSON
-array.
+and the last week and month where these are released, for at most `metrics.max_public_keys` keys of each. A key has no
+series for a span in which nothing of it was published, and none after a restart until the next span is published. A key
+of one text is shown as it is, any other one as a JSON array.
 
 {public}
 

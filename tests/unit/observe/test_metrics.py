@@ -122,6 +122,15 @@ def test_before_anything_is_published_nothing_is_said_of_any_key():
     }
 
 
+def test_weeks_and_months_are_shown_where_they_are_released():
+    released = {"origin": "raw", "span": "month", "windows": 1, "decided": 1}
+    month = record("a", value=50.0, grain="month", window=Window(T0, T0 + 31 * DAY_MS), **released)
+    public = shown(record("a"), month)
+    assert public.registry.get_sample_value("sfm_estimate", {"key": "a", "grain": "month"}) == 50.0
+    assert public.registry.get_sample_value("sfm_estimate_keys_left_out", {"grain": "month"}) == 0
+    assert public.registry.get_sample_value("sfm_estimate_keys_left_out", {"grain": "week"}) is None
+
+
 def test_only_the_last_final_span_of_hours_and_days_is_shown():
     public = shown(
         record("a", 0),
