@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Commit, KeyValue, Step, Window
 from sfm_stream.units import ROLLUPS
-from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode, encode
+from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode, decode_rollup, encode
 from sfm_stream.wire.keys import encode_key
 
 MINUTE_MS, QUARTER_MS, HOUR_MS = 60_000, 900_000, 3_600_000
@@ -87,10 +87,17 @@ class Run:
         self.restart()
 
     def restart(self) -> None:
-        """All that was not committed is gone."""
+        """All that was not committed is gone. Of the published records those are read that the roll-up asks for."""
         self.rollup = Rollup(PIPELINE, 0, self.calendar, self.max_bytes)
-        self.at = self.rollup.restore(self.commit, iter(self.history))
+        self.at = self.rollup.restore(self.commit, self._recalled(self.rollup))
         assert self.at == (self.commit.offset if self.commit else 0)
+
+    def _recalled(self, rollup: Rollup) -> Iterator[bytes]:
+        since_ms = rollup.recalls_since_ms
+        for payload in self.history:
+            end_ms = decode_rollup(payload).window.end_ms
+            if end_ms > since_ms and rollup.recalls(end_ms):
+                yield payload
 
     def read(self, count: int | None = None) -> bool:
         """Add the next records; whether there were any."""

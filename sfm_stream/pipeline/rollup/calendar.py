@@ -45,10 +45,11 @@ class Calendar:
 
     def span(self, grain: str, time_ms: int) -> Window:
         """The quarter, hour, day, week or month that holds a time. Raises StateError for a day off the base."""
-        grid = _FIXED.get(grain) or CalendarGrid(grain, self.zone)
+        fixed = _FIXED.get(grain)
+        grid = fixed or CalendarGrid(grain, self.zone)
         start_ms = grid.floor(time_ms)
         end_ms = grid.end(start_ms)
-        if start_ms % self.base_ms or end_ms % self.base_ms:
+        if fixed is None and (start_ms % self.base_ms or end_ms % self.base_ms):
             raise StateError(
                 f"rollup.zone {self.zone}: the {grain} {local(start_ms, self.zone)[:10]} does not begin and end on a "
                 f"{self.base} of UTC"
