@@ -9,7 +9,8 @@ Every other module takes what it needs as arguments. A command of `cli/` calls o
     published           a reader of what was published, in a file or on a cluster
     sample              what extraction makes of some records, for `check`; kafka_sample takes them from a topic
 
-The others are parts of a root. What it checks before it composes: epochs and file_epochs (nothing is released twice),
-kafka_topics, kafka_first_checks and kafka_first_offsets. What it opens: kafka_cluster (the client), kafka_service (a
-worker with its transport). kafka_names has the names of topics and groups, stop_signal is how a signal ends a worker.
+The others are parts of a root. What it checks before it composes: epochs with file_epochs and kafka_epochs (nothing is
+released twice), kafka_topics, kafka_first_checks and kafka_first_offsets. What it opens: kafka_cluster (the client),
+kafka_service (a worker with its transport). kafka_names has the names of topics and groups, stop_signal is how a signal
+ends a worker.
 """

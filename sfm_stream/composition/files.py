@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from sfm_stream.clock import now_ms
@@ -36,36 +36,29 @@ def file_workers(config: Config, coins: Coins = SYSTEM_COINS) -> Iterator[FileWo
 
     Raises StateError where going on from what the output file holds would release something twice.
     """
-    lines = LineInput(config.input_path, complete=config.files[0].complete, whole=config.whole)
-    try:
-        log = SqliteLog(str(config.output_path))
-        try:
-            yield _workers(config, lines, log, coins)
-        finally:
-            log.close()
-    finally:
-        lines.close()
-
-
-def _workers(config: Config, lines: LineInput, log: SqliteLog, coins: Coins) -> FileWorkers:
-    latest = config.event.latest or now_ms() + config.window.max_future_skew
-    states = committed_states(config, log)
-    require_nothing_lost(config, log, states)
-    end_ms = epoch_end_ms(config, {n: state for n, state in states.items() if n != config.pipeline.epoch})
-    ingest = IngestWorker(
-        config,
-        FileTransport(lines, log, ingest_worker(config, config.pipeline.epoch)),
-        source=config.files[0].path,
-        first_latest_ms=latest,
-        epoch_end=lambda partition: end_ms,
-        coins=coins,
-        marks=lines,
-    )
-    rollup = RollupWorker(
-        config.pipeline.id,
-        config.calendar,
-        FileTransport(TopicInput(log, SKETCHES), log, f"rollup/{config.pipeline.id}"),
-        history=log,
-        max_bytes=config.limits.max_transaction_bytes,
-    )
-    return FileWorkers(ingest, rollup, lines, log)
+    source = config.files[0]
+    with (
+        closing(LineInput(config.input_path, complete=source.complete, whole=config.whole)) as lines,
+        closing(SqliteLog(str(config.output_path))) as log,
+    ):
+        latest = config.event.latest or now_ms() + config.window.max_future_skew
+        states = committed_states(config, log)
+        require_nothing_lost(config, log, states)
+        end_ms = epoch_end_ms(config, {n: state for n, state in states.items() if n != config.pipeline.epoch})
+        ingest = IngestWorker(
+            config,
+            FileTransport(lines, log, ingest_worker(config, config.pipeline.epoch)),
+            source=source.path,
+            first_latest_ms=latest,
+            epoch_end=lambda partition: end_ms,
+            coins=coins,
+            marks=lines,
+        )
+        rollup = RollupWorker(
+            config.pipeline.id,
+            config.calendar,
+            FileTransport(TopicInput(log, SKETCHES), log, f"rollup/{config.pipeline.id}"),
+            history=log,
+            max_bytes=config.limits.max_transaction_bytes,
+        )
+        yield FileWorkers(ingest, rollup, lines, log)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sfm_stream.composition.epochs import epoch_end_ms
-from sfm_stream.composition.kafka_cluster import cluster_of, placement_of
+from sfm_stream.composition.kafka_cluster import cluster_of
+from sfm_stream.composition.kafka_epochs import partition_end_ms
 from sfm_stream.composition.kafka_first_start import first_start
-from sfm_stream.composition.kafka_names import names_of, other_epochs
+from sfm_stream.composition.kafka_names import names_of
 from sfm_stream.composition.kafka_service import RollupService, Service
 from sfm_stream.composition.kafka_topics import prepare
 from sfm_stream.config.config import Config
 from sfm_stream.errors import ConfigError
+from sfm_stream.events.placement import placement_of
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.transport.kafka.endpoints import Endpoints
-from sfm_stream.transport.kafka.topic_changes import TIMESTAMP_TYPES, changes, copy_at_start
+from sfm_stream.transport.kafka.topic_changes import changes, copy_at_start
+from sfm_stream.transport.kafka.topic_facts import TIMESTAMP_TYPES
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
 from sfm_stream.transport.kafka.topics import create_plain, facts
@@ -36,10 +38,11 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
     names, cluster = names_of(config), cluster_of(config)
     dead_letters = names.dead_letters if config.kafka.dead_letters else None
     at_start, watch = prepare(config, cluster, create=begin, dead_letters=dead_letters)
-    source = f"{names.source}/{at_start[names.source].facts.topic_id}"
+    input_facts = at_start[names.source].facts
+    source = f"{names.source}/{input_facts.topic_id}"
     log = TopicLog(cluster)
     if begin:
-        first_start(config, cluster, log, source)
+        first_start(config, names, cluster, log, source, range(input_facts.partitions))
     group, worker = names.ingest_group(names.epoch), names.ingest_worker(names.epoch)
     topics = {SKETCHES: names.outbox}
     if dead_letters is not None:
@@ -53,9 +56,9 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
         observed,
         source,
         first_latest_ms=None,
-        epoch_end=lambda partition: epoch_end_ms(config, other_epochs(transport.entries(partition), names.epoch)),
+        epoch_end=lambda partition: partition_end_ms(config, transport.entries(partition)),
         coins=coins,
-        placement=placement_of(config, lambda: transport.partitions),
+        placement=placement_of(config.kafka.partitioner, lambda: transport.partitions),
         dead_letters=dead_letters is not None,
     )
     return Service("ingest", ingest, transport, log, observed, watch)

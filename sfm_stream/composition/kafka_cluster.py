@@ -1,14 +1,12 @@
-"""Objects that a configuration on a cluster describes: the cluster, a reader of its topics, the placement of keys."""
+"""Objects that a configuration on a cluster describes: the cluster, and a reader of its topics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sfm_stream.composition.kafka_names import names_of
 from sfm_stream.config.config import Config
-from sfm_stream.events.partitioner import PARTITIONERS
-from sfm_stream.events.placement import Placement
 from sfm_stream.transport.kafka.cluster import Cluster
 from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
 from sfm_stream.transport.kafka.topic_log import TopicLog
@@ -30,9 +28,3 @@ def topic_log(config: Config) -> Iterator[TopicLog]:
         yield log
     finally:
         log.close()
-
-
-def placement_of(config: Config, partitions: Callable[[], int]) -> Callable[[int], Placement]:
-    """Partition of the input to its Placement. partitions: how many partitions the input has."""
-    partitioner = PARTITIONERS[config.kafka.partitioner]
-    return lambda partition: Placement(partitioner, partition, partitions())

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sfm_stream.config.config import Config
-from sfm_stream.pipeline.counting.position import decode_state
-from sfm_stream.transport.kafka.ledger import Entry
-from sfm_stream.types import PartitionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +55,7 @@ def names_of(config: Config) -> Names:
     return Names(config.pipeline.id, config.pipeline.epoch, config.kafka.topic)
 
 
-def other_epochs(entries: dict[str, Entry], epoch: int) -> dict[int, PartitionState]:
-    """The committed states of every other epoch in the entries of one partition."""
-    states: dict[int, PartitionState] = {}
-    for worker, entry in entries.items():
-        role, _, number = worker.partition("/")
-        if role == "ingest" and int(number) != epoch:
-            states[int(number)] = decode_state(entry.commit)
-    return states
+def ingest_epoch(worker: str) -> int | None:
+    """The epoch of which a worker in the ledger is the ingest worker; None for a worker of another kind."""
+    role, _, number = worker.partition("/")
+    return int(number) if role == "ingest" else None

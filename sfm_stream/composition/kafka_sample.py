@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 
-from sfm_stream.composition.kafka_cluster import placement_of, topic_log
+from sfm_stream.composition.kafka_cluster import topic_log
 from sfm_stream.composition.sample import Sample, sample
 from sfm_stream.config.config import Config
+from sfm_stream.events.placement import placement_of
+from sfm_stream.transport.kafka.batch_clock import is_of_other_clock
 from sfm_stream.transport.kafka.cluster_values import LogBatch
-from sfm_stream.transport.kafka.endpoints import is_of_other_clock
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.types import RecordBatch
 
@@ -20,7 +21,8 @@ def sample_topic(config: Config, records: int) -> Sample:
     """What an ingest worker would make of the last `records` or so of the input, over all partitions."""
     with topic_log(config) as log:
         count = log.partitions(config.kafka.topic)
-        return sample(config, _last_batches(config, log, count, records), records, placement_of(config, lambda: count))
+        placement = placement_of(config.kafka.partitioner, lambda: count)
+        return sample(config, _last_batches(config, log, count, records), records, placement)
 
 
 def _last_batches(config: Config, log: TopicLog, count: int, records: int) -> Iterator[RecordBatch]:

@@ -6,6 +6,7 @@ partitioner of the producers (partitioner.py), and records in a wrong partition 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
 from sfm_stream.events.key_table import KeyTable
-from sfm_stream.events.partitioner import Partitioner, partition_key
+from sfm_stream.events.partitioner import PARTITIONERS, Partitioner, partition_key
 from sfm_stream.types import EventColumns, KeyValue, Reason
 
 _UNKNOWN, _HERE, _ELSEWHERE = -1, 0, 1
@@ -71,3 +72,12 @@ class Placement:
         if key_id >= have:
             more = np.full(max(have, key_id + 1 - have), _UNKNOWN, np.int8)
             self._owner_of = np.concatenate([self._owner_of, more])
+
+
+def placement_of(partitioner: str, partitions: Callable[[], int]) -> Callable[[int], Placement]:
+    """Partition of the input to its Placement.
+
+    partitioner: its name in the configuration. partitions: how many the input has, asked when a Placement is made.
+    """
+    chosen = PARTITIONERS[partitioner]
+    return lambda partition: Placement(chosen, partition, partitions())

@@ -27,7 +27,7 @@ from support.embedded_runs import (
 )
 from support.patience import PATIENCE_S
 
-from sfm_stream.cli.run import say
+from sfm_stream.cli.run_report import say
 from sfm_stream.composition.files import file_workers
 from sfm_stream.composition.run_to_end import run_to_end
 from sfm_stream.composition.stop_signal import Stop

@@ -293,15 +293,17 @@ class _Stage:
         assert self.world.running is not None
         return self.world.running
 
+    def at_start(self) -> dict[str, TopicAtStart]:
+        facts = TopicFacts("of the model", "", self.world.schedule.partitions, 0, {})
+        return defaultdict(lambda: TopicAtStart(facts))
+
     def set(self, patch: pytest.MonkeyPatch) -> None:
         run_on(self, patch)
         patch.setattr(composition, "cluster_of", lambda config: self.process().kafka)
-        at_start: dict[str, TopicAtStart] = defaultdict(lambda: UNCHANGING)
-        patch.setattr(composition, "prepare", lambda config, cluster, **wanted: (at_start, UNWATCHED))
+        patch.setattr(composition, "prepare", lambda config, cluster, **wanted: (self.at_start(), UNWATCHED))
         patch.setattr(first_start, "Event", lambda: SimpleNamespace(wait=lambda seconds: self.process().wait(seconds)))
         patch.setattr(transport, "os", SimpleNamespace(getpid=lambda: self.process().number))
 
 
-UNCHANGING = TopicAtStart(TopicFacts("of the model", "", 0, 0, {}))
 UNWATCHED = SimpleNamespace(tick=lambda: None, explaining=nullcontext)
 STAGE = _Stage()

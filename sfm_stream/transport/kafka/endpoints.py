@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfm_stream.errors import StateError
+from sfm_stream.transport.kafka.batch_clock import is_of_other_clock
 from sfm_stream.transport.kafka.cluster_values import LogBatch
-from sfm_stream.transport.kafka.topic_changes import (
-    OTHER_CLOCK,
-    TIMESTAMP_TYPES,
-    TopicAtStart,
-    made_anew,
-    repartitioned,
-)
+from sfm_stream.transport.kafka.topic_changes import OTHER_CLOCK, TopicAtStart, made_anew, repartitioned
 from sfm_stream.transport.kafka.topic_facts import TopicFacts
 
 
@@ -59,13 +54,3 @@ class Endpoints:
                     f"kafka.timestamps is {self.timestamps}; releases would name another privacy unit than the log "
                     f"gives, so nothing of it is counted: {OTHER_CLOCK}"
                 )
-
-
-def is_of_other_clock(batch: LogBatch, timestamps: str) -> bool:
-    """Whether another clock stamped this batch than `timestamps` says: kafka.timestamps, or "" for any clock.
-
-    A batch whose format has no time stamps was not stamped by the broker. Under create_time it will do.
-    """
-    if not timestamps or not batch.timestamp_type:
-        return timestamps == "log_append_time"
-    return batch.timestamp_type != TIMESTAMP_TYPES[timestamps]

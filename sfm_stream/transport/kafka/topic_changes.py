@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfm_stream.readable import duration
-from sfm_stream.transport.kafka.topic_facts import CREATE_TIME, LOG_APPEND_TIME, TopicFacts
+from sfm_stream.transport.kafka.topic_facts import LOG_APPEND_TIME, TopicFacts
 from sfm_stream.transport.kafka.topic_rules import (
     ClusterNeeds,
     Purpose,
@@ -19,8 +19,6 @@ from sfm_stream.transport.kafka.topic_rules import (
     problems,
 )
 
-TIMESTAMP_TYPES = {"log_append_time": LOG_APPEND_TIME, "create_time": CREATE_TIME}
-"""A value of kafka.timestamps to that of message.timestamp.type."""
 NEW_EPOCH = "raise pipeline.epoch and set window.start to a window border that is still to come"
 OTHER_CLOCK = f"give the topic the clock of kafka.timestamps again, {NEW_EPOCH}"
 NEW_PIPELINE = (

@@ -9,6 +9,8 @@ from sfm_stream.units import INT64_MAX
 
 CREATE_TIME, LOG_APPEND_TIME = "CreateTime", "LogAppendTime"
 """Whose clock stamps records, as Kafka names it: that of their producer, or that of the broker."""
+TIMESTAMP_TYPES = {"log_append_time": LOG_APPEND_TIME, "create_time": CREATE_TIME}
+"""A value of kafka.timestamps to that of message.timestamp.type."""
 UNBOUNDED_MS = INT64_MAX
 OLDER_TIMESTAMP_BOUND = "message.timestamp.difference.max.ms"
 """The bound of time stamps in both directions: the only one before Kafka 3.6, gone since 4.0."""

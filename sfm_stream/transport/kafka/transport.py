@@ -21,7 +21,8 @@ from sfm_stream.transport.kafka.cluster import Cluster
 from sfm_stream.transport.kafka.cluster_values import GroupOffset, Membership, TopicPartition
 from sfm_stream.transport.kafka.endpoints import Endpoints
 from sfm_stream.transport.kafka.idle_ends import IdleEnds
-from sfm_stream.transport.kafka.ledger import Entry, Ledger, entry_key, entry_value
+from sfm_stream.transport.kafka.ledger import Ledger
+from sfm_stream.transport.kafka.ledger_entry import Entry, entry_key, entry_value
 from sfm_stream.transport.kafka.partitions import (
     TO_BE_REVOKED,
     WITHOUT_POSITION,

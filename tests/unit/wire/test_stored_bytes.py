@@ -18,7 +18,7 @@ from sfm_stream.pipeline.rollup.position import (
     decode_rollup_state,
     encode_rollup_state,
 )
-from sfm_stream.transport.kafka.ledger import entry_key, entry_value
+from sfm_stream.transport.kafka.ledger_entry import entry_key, entry_value
 from sfm_stream.types import Commit, PartitionState, SpanProgress
 from sfm_stream.wire.keys import encode_key
 
