@@ -21,7 +21,6 @@ LIMITS = {"timeout", "timeout_s", "patience_s"}
 MAX_LINES = 500
 TESTED_ELSEWHERE = {
     "cli": "integration/test_cli.py and those beside it: as whoever calls it does",
-    "composition": "integration/: what is put together there is run as a whole",
 }
 """Packages without a folder below tests/unit, and where their tests are."""
 WAITS = {"wait", "communicate", "run", "result", "get", "HTTPConnection", "urlopen", "check_output", "check_call"}
