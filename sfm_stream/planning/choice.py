@@ -30,7 +30,7 @@ SHARES = tuple(map(Decimal, ("0", "0.05", "0.1", "0.2", "0.5")))
 STANDARD = SketchShape(4096, 24)
 """The shape that epsilons are chosen for, and the most buckets that are chosen."""
 _BUCKETS = (256, 512, 1024, 2048, 4096)
-_LEVELS = (12, 16, 20, 24, 28, 32)
+_LEVELS, _MOST_LEVELS = (12, 16, 20, 24, 28, 32), 40
 _DIGITS = (10, 11, 12, 13, 15, 16, 18, 20, 22, 25, 28, 30, 33, 36, 40, 45, 50, 55, 60, 65, 70, 75, 80, 90)
 _EPSILONS = tuple(
     Decimal(f"{digit * 10.0**power:g}")
@@ -43,8 +43,8 @@ _SMALL, _HOPELESS = 0.01, 10.0
 """Relative errors below and above which a better one is worth little."""
 _NEARLY = 1.03
 """A share or a shape is good enough where errors are, in the geometric mean, at most this factor above the best."""
-_FAR = 8
-"""A sketch has levels for so many times the items that are expected."""
+_VERY_NEARLY = 1.01
+"""The same of the number of levels. A sketch that is so good at the largest number holds ten times as many items."""
 _MOST_SPANS = 5
 
 
@@ -178,23 +178,23 @@ def _divided(
 
     prices: releases of each span that a person pays for.
     """
-    least, chosen = np.zeros(_STEPS + 1), np.zeros((0, _STEPS + 1), np.int64)
-    for score, price in zip(scores, prices, strict=True):
-        costs = [math.ceil(price * (epsilon + selection) / budget * _STEPS) for epsilon in _EPSILONS]
+    costs = [[math.ceil(price * (epsilon + selection) / budget * _STEPS) for epsilon in _EPSILONS] for price in prices]
+    least, chosen = np.zeros(_STEPS + 1), []
+    for score, steps in zip(scores, costs, strict=True):
         fresh, index = np.full(_STEPS + 1, math.inf), np.zeros(_STEPS + 1, np.int64)
-        for i, cost in enumerate(costs):
+        for i, cost in enumerate(steps):
             if cost <= _STEPS and math.isfinite(score[i]):
                 reached = least[: _STEPS + 1 - cost] + score[i]
                 better = reached < fresh[cost:]
                 fresh[cost:][better], index[cost:][better] = reached[better], i
-        least, chosen = fresh, np.vstack((chosen, index))
+        least = fresh
+        chosen.append(index)
     if math.isinf(least[-1]):
         return None
     picked, left = [], _STEPS
-    for row, price in zip(chosen[::-1], prices[::-1], strict=True):
-        i = int(row[left])
-        picked.append(i)
-        left -= math.ceil(price * (_EPSILONS[i] + selection) / budget * _STEPS)
+    for index, steps in zip(chosen[::-1], costs[::-1], strict=True):
+        picked.append(int(index[left]))
+        left -= steps[picked[-1]]
     return float(least[-1]), picked[::-1]
 
 
@@ -210,9 +210,11 @@ def _shape(
     scores = [score(SketchShape(buckets, STANDARD.levels)) for buckets in _BUCKETS]
     good = min(scores) + numbers * math.log(_NEARLY)
     buckets = next(b for b, s in zip(_BUCKETS, scores, strict=True) if s <= good)
-    most = max((q.large for q in asked if q.large is not None), default=1)
-    for levels in _LEVELS:
-        shape = SketchShape(buckets, levels)
-        if shape.capacity >= _FAR * most and score(shape) <= score(SketchShape(buckets, 40)) + numbers * math.log(1.01):
-            return shape
-    return SketchShape(buckets, 40)
+    return next(
+        (
+            shape
+            for shape in (SketchShape(buckets, levels) for levels in _LEVELS)
+            if score(shape) <= score(SketchShape(buckets, _MOST_LEVELS)) + numbers * math.log(_VERY_NEARLY)
+        ),
+        SketchShape(buckets, _MOST_LEVELS),
+    )
