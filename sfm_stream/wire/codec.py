@@ -18,7 +18,7 @@ from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
-from sfm_stream.wire.count_fields import count_fields, count_of
+from sfm_stream.wire.count_fields import count_fields, count_of, epsilon_of_text, epsilon_text
 from sfm_stream.wire.fields import named, peek_version, pieces, read_array, require_bytes, require_canonical
 from sfm_stream.wire.record_layouts import FIGURES, LAYOUTS, MARKER, RELEASE, ROLLUP
 from sfm_stream.wire.records import STATUSES, CloseMarker, Release, RollupRecord, WireRecord
@@ -155,7 +155,7 @@ def _marker_values(record: CloseMarker) -> dict[str, object]:
 
 
 def _rollup_values(record: RollupRecord) -> dict[str, object]:
-    ones, count_epsilon, counts = sizes_of(record.tally)
+    ones, counts = sizes_of(record.tally)
     return {
         "origin": record.origin,
         "grain": record.grain,
@@ -167,7 +167,7 @@ def _rollup_values(record: RollupRecord) -> dict[str, object]:
         **_shape_values(record.tally),
         "planes": planes_of(record.tally),
         "ones": ones,
-        "count_epsilon": count_epsilon,
+        "count_epsilon": epsilon_text(record.count_epsilon),
         "counts": counts,
         "merged_k": record.merged.flip_threshold,
         "merged": record.merged.bits,
@@ -209,6 +209,7 @@ def _rollup(values: dict[str, Any]) -> RollupRecord:
     shape, status = _shape(values), values["status"]
     if status >= len(STATUSES):
         raise FormatError("status", f"code {status} is unknown; this reader knows 0..{len(STATUSES) - 1}")
+    count_epsilon = epsilon_of_text(values.get("count_epsilon", ""))
     return RollupRecord(
         *_source(values),
         grain=values["grain"],
@@ -217,11 +218,12 @@ def _rollup(values: dict[str, Any]) -> RollupRecord:
         key=values["key"],
         unit=values["unit"],
         **{name: values[name] for name in _TAKEN_AS_THEY_ARE},
-        tally=tally_of(shape, values),
+        tally=tally_of(shape, values, count_epsilon),
         merged=_sketch(shape, values, "merged_k", "merged"),
         status=STATUSES[status],
         origin=values.get("origin"),
         span=values.get("span"),
+        count_epsilon=count_epsilon,
     )
 
 

@@ -14,14 +14,18 @@ MAX_EPSILON_TEXT = 64
 _EPSILON = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 
 
-def epsilon_text(epsilon: Decimal) -> str:
-    """The decimal in its one form: no exponent, no zero at the end of a fraction, no digit left out."""
+def epsilon_text(epsilon: Decimal | None) -> str:
+    """The decimal in its one form: no exponent, no zero at the end of a fraction, no digit left out. "" for None."""
+    if epsilon is None:
+        return ""
     text = format(epsilon, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def epsilon_of_text(text: str) -> Decimal:
-    """The decimal of this text. Raises FormatError("count_epsilon", ...) for another form."""
+def epsilon_of_text(text: str) -> Decimal | None:
+    """The decimal of this text; None for "", which is no count. Raises FormatError("count_epsilon", ...)."""
+    if not text:
+        return None
     if not _EPSILON.fullmatch(text):
         raise FormatError("count_epsilon", f"does not match {_EPSILON.pattern}")
     epsilon = Decimal(text)
@@ -36,8 +40,8 @@ def count_fields(count: NoisyCount | None) -> tuple[str, int]:
 
 def count_of(values: dict[str, Any]) -> NoisyCount | None:
     """The inverse of `count_fields`, from the fields of a record by name. Raises FormatError."""
-    text = values["count_epsilon"]
-    return NoisyCount(values["count"], epsilon_of_text(text)) if text else None
+    epsilon = epsilon_of_text(values["count_epsilon"])
+    return None if epsilon is None else NoisyCount(values["count"], epsilon)
 
 
 def check_count_epsilon(epsilon: Decimal) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from sfm_stream.errors import FormatError
@@ -136,7 +137,8 @@ class RollupRecord:
     nothing more can come. revision: 1..2^63-1, grows with what was merged. tally, merged: same shape and hash. value,
     standard_error, low, high: items, 0..inf, low <= high. confidence: 0 < c < 1. status: one of STATUSES. span: the
     released span that the windows are of; None in version 1. origin: "raw" where this is the one release of its span,
-    "merged" where it is made of several windows of a shorter one; None in version 1. Raises FormatError.
+    "merged" where it is made of several windows of a shorter one; None in version 1. count_epsilon: what the noisy
+    count of each release costs; None where they have none. Raises FormatError.
     """
 
     pipeline: str
@@ -163,6 +165,7 @@ class RollupRecord:
     status: str
     origin: str | None = None
     span: str | None = None
+    count_epsilon: Decimal | None = None
 
     def __post_init__(self) -> None:
         check_source(self.pipeline, self.epoch, self.partition, self.partitions)
@@ -211,8 +214,8 @@ class RollupRecord:
         if (self.origin is None) != (self.span is None):
             raise FormatError("origin", "origin and span are both given, or neither of them")
         if self.origin is None or self.span is None:
-            if sizes is not None and any(sizes.counts):
-                raise FormatError("counts", "version 1 has no field for noisy counts: name origin and span")
+            if self.count_epsilon is not None or (sizes is not None and any(sizes.counts)):
+                raise FormatError("count_epsilon", "version 1 has no field for noisy counts: name origin and span")
             return
         check_choice("origin", self.origin, ORIGINS)
         if self.origin == "raw":
@@ -222,13 +225,10 @@ class RollupRecord:
         else:
             check_text("span", self.span, SPAN)
             check_choice("grain", self.grain, GRAINS)
-        if sizes is not None:
-            epsilons = {None if count is None else count.epsilon for count in sizes.counts}
-            if len(epsilons) > 1:
-                raise FormatError("counts", "of releases that differ in the epsilon of their counts")
-            for epsilon in epsilons:
-                if epsilon is not None:
-                    check_count_epsilon(epsilon)
+        if self.count_epsilon is not None:
+            check_count_epsilon(self.count_epsilon)
+        if sizes is not None and {None if c is None else c.epsilon for c in sizes.counts} != {self.count_epsilon}:
+            raise FormatError("count_epsilon", "not that of the noisy counts of the releases")
 
 
 WireRecord: TypeAlias = Release | CloseMarker | RollupRecord

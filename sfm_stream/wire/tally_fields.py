@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.sketch.window_sizes import WindowSizes
 from sfm_stream.units import INT31_MAX
-from sfm_stream.wire.count_fields import count_fields, epsilon_of_text
 
 
 def planes_of(tally: Tally) -> bytes:
@@ -24,22 +24,23 @@ def planes_of(tally: Tally) -> bytes:
     return b"".join(plane.tobytes() for plane in planes)
 
 
-def sizes_of(tally: Tally) -> tuple[bytes, str, bytes]:
-    """(ones, count_epsilon, counts): of each release its noisy ones by level and its noisy count, in big-endian words.
+def sizes_of(tally: Tally) -> tuple[bytes, bytes]:
+    """(ones, counts): of each release its noisy ones by level and its noisy count, in big-endian words.
 
-    All are empty where the sizes were not kept, the last two where the releases have no counts.
+    Both are empty where the sizes were not kept, and the second where the releases have no counts.
     """
     sizes = tally.sizes
     if sizes is None:
-        return b"", "", b""
+        return b"", b""
     values = [count.value for count in sizes.counts if count is not None]
-    return sizes.ones.astype(">u4").tobytes(), count_fields(sizes.counts[0])[0], np.array(values, ">i8").tobytes()
+    return sizes.ones.astype(">u4").tobytes(), np.array(values, ">i8").tobytes()
 
 
-def tally_of(shape: SketchShape, values: dict[str, Any]) -> Tally:
+def tally_of(shape: SketchShape, values: dict[str, Any], count_epsilon: Decimal | None) -> Tally:
     """The inverse of both. values: the fields of a record by name; without `ones` it is one of version 1.
 
-    Sizes are checked first, so a false length in a record allocates no memory. Raises FormatError.
+    count_epsilon: of each of the releases; None for releases without a count. Sizes are checked first, so a false
+    length in a record allocates no memory. Raises FormatError.
     """
     releases, planes = values["released"], values["planes"]
     if not 1 <= releases <= INT31_MAX:
@@ -52,7 +53,7 @@ def tally_of(shape: SketchShape, values: dict[str, Any]) -> Tally:
     counts = np.ascontiguousarray(columns.T).view("<i4").astype(np.int32).reshape(-1)
     if int(counts.max()) > releases:
         raise FormatError("planes", f"a count of {int(counts.max())} where there are {releases} releases")
-    sizes = _sizes(shape, releases, values) if values.get("ones") else None
+    sizes = _sizes(shape, releases, values, count_epsilon) if values.get("ones") else None
     try:
         return Tally(
             shape, values["k"], values["hash"], releases, counts.reshape(shape.levels, shape.buckets), sizes=sizes
@@ -67,15 +68,14 @@ def require_length(field: str, content: bytes, expected: int) -> None:
         raise FormatError(field, f"{len(content)} bytes where the header asks for {expected}")
 
 
-def _sizes(shape: SketchShape, releases: int, values: dict[str, Any]) -> WindowSizes:
-    ones, text, numbers = values["ones"], values["count_epsilon"], values["counts"]
+def _sizes(shape: SketchShape, releases: int, values: dict[str, Any], count_epsilon: Decimal | None) -> WindowSizes:
+    ones, numbers = values["ones"], values["counts"]
     require_length("ones", ones, 4 * releases * shape.levels)
     table = np.frombuffer(ones, ">u4").reshape(releases, shape.levels)
     if int(table.max()) > shape.buckets:
         raise FormatError("ones", f"{int(table.max())} ones in a level of {shape.buckets} buckets")
     counts: tuple[NoisyCount | None, ...] = (None,) * releases
-    if text:
-        epsilon = epsilon_of_text(text)
+    if count_epsilon is not None:
         require_length("counts", numbers, 8 * releases)
-        counts = tuple(NoisyCount(number, epsilon) for number in np.frombuffer(numbers, ">i8").tolist())
+        counts = tuple(NoisyCount(number, count_epsilon) for number in np.frombuffer(numbers, ">i8").tolist())
     return WindowSizes(table.astype(np.int32), counts)

@@ -96,7 +96,7 @@ def sized_rollup(
     if count_epsilon is not None:
         parts = [replace(part, count=NoisyCount(7 * at - 8, count_epsilon)) for at, part in enumerate(parts)]
     record = rollup(shape, key, releases, seed)
-    return replace(record, tally=Tally.of(parts), origin="merged", span="1m")
+    return replace(record, tally=Tally.of(parts), origin="merged", span="1m", count_epsilon=count_epsilon)
 
 
 def raw_rollup(shape: SketchShape, key: KeyValue = "/pricing", seed: str = "sketch") -> RollupRecord:

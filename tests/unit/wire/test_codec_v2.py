@@ -103,7 +103,7 @@ def test_a_merged_rollup_may_leave_out_what_its_releases_say() -> None:
     record = sized_rollup(SHAPE)
     record = replace(record, tally=replace(record.tally, sizes=None))
     found = codec.decode_rollup(codec.encode(record))
-    assert (found, found.tally.sizes) == (record, None)
+    assert (found, found.tally.sizes, found.count_epsilon) == (record, None, Decimal("0.25"))
 
 
 def test_version_1_has_no_place_for_what_each_release_says() -> None:
@@ -112,7 +112,7 @@ def test_version_1_has_no_place_for_what_each_release_says() -> None:
     record = replace(rollup(SHAPE), tally=Tally.of(parts))
     assert codec.decode_rollup(codec.encode(record)).tally.sizes is None
     counted = Tally.of([replace(part, count=NoisyCount(1, Decimal(1))) for part in parts])
-    with pytest.raises(FormatError, match="counts: version 1"):
+    with pytest.raises(FormatError, match="count_epsilon: version 1"):
         replace(record, tally=counted)
 
 
@@ -200,7 +200,7 @@ REFUSED = [
     ("rollup", "ones", words("I", *[17] * 12), "ones", "17 ones in a level of 16 buckets"),
     ("rollup", "ones", words("I", *[(1 << 32) - 1] * 12), "ones", "4294967295 ones"),
     ("rollup", "ones", words("I", *[1] * 12), "ones", "not those that it counts"),
-    ("rollup", "ones", b"\xc6" + bytes(4), "count_epsilon", "one form"),
+    ("rollup", "ones", b"\xc6" + bytes(4), "counts", "one form"),
     ("rollup", "counts", words("q", 1, 2), "counts", "16 bytes where the header asks for 24"),
     ("rollup", "counts", b"\xc6" + bytes(4), "counts", "0 bytes"),
     ("rollup", "count_epsilon", pack(""), "counts", "one form"),
@@ -270,7 +270,11 @@ UNWRITABLE = [
     (sized_rollup(SHAPE), {"origin": None}, "origin"),
     (sized_rollup(SHAPE), {"span": None}, "origin"),
     (sized_rollup(SHAPE), {"origin": "other"}, "origin"),
-    (sized_rollup(SHAPE), {"origin": None, "span": None}, "counts"),
+    (sized_rollup(SHAPE), {"origin": None, "span": None}, "count_epsilon"),
+    (sized_rollup(SHAPE), {"count_epsilon": None}, "count_epsilon"),
+    (sized_rollup(SHAPE), {"count_epsilon": Decimal(1)}, "count_epsilon"),
+    (sized_rollup(SHAPE, count_epsilon=None), {"count_epsilon": Decimal(1)}, "count_epsilon"),
+    (rollup(SHAPE), {"count_epsilon": Decimal(1)}, "count_epsilon"),
     (rollup(SHAPE), {"span": "1m"}, "origin"),
     (rollup(SHAPE), {"origin": "merged"}, "origin"),
     (rollup(SHAPE), {"grain": "week", "window": Window(START_MS, START_MS + 7 * DAY_MS)}, "grain"),
@@ -290,7 +294,7 @@ def test_releases_that_were_not_counted_alike_have_no_record(others: tuple[Noisy
     sizes = record.tally.sizes
     assert sizes is not None
     mixed = WindowSizes(sizes.ones, (*sizes.counts[:2], *others))
-    with pytest.raises(FormatError, match="counts: of releases that differ"):
+    with pytest.raises(FormatError, match="count_epsilon: not that of"):
         replace(record, tally=replace(record.tally, sizes=mixed))
 
 
