@@ -19,6 +19,7 @@ from sfm_stream.answers.unanswered import unanswered
 from sfm_stream.estimation.estimate import Estimate, Status, estimate
 from sfm_stream.pipeline.rollup.coverage import rollup_estimate
 from sfm_stream.privacy.epsilon import epsilon_of
+from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.transport.contract import TopicReader
@@ -32,6 +33,8 @@ COLUMNS: dict[str, ColumnType] = {
     "epoch": "int32",
     "key": "text",
     "grain": "text",
+    "span": "text",
+    "origin": "text",
     "window_start": "time",
     "window_end": "time",
     "zone": "text",
@@ -44,6 +47,8 @@ COLUMNS: dict[str, ColumnType] = {
     "revision": "int64",
     "unit": "text",
     "epsilon": "float64",
+    "noisy_count": "int64",
+    "epsilon_count": "float64",
     "flip_probability": "float64",
     "hash": "text",
     "buckets": "int32",
@@ -106,32 +111,45 @@ def exported_rows(
 
 
 def _release_row(release: Release, terms: ReleaseTerms) -> TableRow:
+    count = release.sketch.count
+    epsilon_count = None if count is None else float(count.epsilon)
     return {
         **_common(release, release.sketch),
         "grain": "window",
+        "span": release.span or duration(release.window.end_ms - release.window.start_ms),
+        "origin": "raw",
         "zone": None,
         "released": 1,
         "decided": 1,
         "windows": 1,
         "complete": True,
         "revision": None,
-        "epsilon": epsilon_of(release.sketch.flip_threshold) + terms.epsilon_selection,
+        "epsilon": epsilon_of(release.sketch.flip_threshold) + (epsilon_count or 0.0) + terms.epsilon_selection,
+        "noisy_count": None if count is None else count.value,
+        "epsilon_count": epsilon_count,
         **_figures(estimate(release.sketch)),
         "release_id": release.release_id.hex(),
     }
 
 
 def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> TableRow:
+    of_bits, sizes = epsilon_of(record.tally.flip_threshold), record.tally.sizes
+    count = sizes.counts[0] if sizes is not None and record.origin == "raw" else None
+    epsilon_count = None if record.count_epsilon is None else float(record.count_epsilon)
     return {
         **_common(record, record.merged),
         "grain": record.grain,
+        "span": record.span or duration((record.window.end_ms - record.window.start_ms) // record.windows),
+        "origin": record.origin or "merged",
         "zone": record.zone,
         "released": record.released,
         "decided": record.decided,
         "windows": record.windows,
         "complete": record.complete,
         "revision": record.revision,
-        "epsilon": record.released * (epsilon_of(record.tally.flip_threshold) + terms.epsilon_selection),
+        "epsilon": record.released * (of_bits + (epsilon_count or 0.0) + terms.epsilon_selection),
+        "noisy_count": None if count is None else count.value,
+        "epsilon_count": epsilon_count,
         **_figures(rollup_estimate(record, terms.absence)),
         "release_id": None,
     }

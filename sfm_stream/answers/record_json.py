@@ -14,15 +14,17 @@ from sfm_stream.wire.keys import decode_key
 def record_json(record: WireRecord) -> dict[str, object]:
     """Every field of a record, bitmaps in base64.
 
-    epsilon_bits is what the bits of a release cost an item. No record has what the selection of its key costs, and a
-    roll-up has no epsilon_bits: the flips of a merge are no privacy parameter. estimate, low, high and status of a
-    roll-up are as they are published: those of the windows that have a release.
+    epsilon_bits and epsilon_count are what the bits and the noisy count of a release cost an item. No record has what
+    the selection of its key costs, and a roll-up has no epsilon_bits: the flips of a merge are no privacy parameter.
+    estimate, low, high and status of a roll-up are as they are published: those of the windows that have a release.
+    span, origin and what belongs to a count are null in records of version 1.
     """
     common = {
         "pipeline": record.pipeline,
         "epoch": record.epoch,
         "partition": record.partition,
         "partitions": record.partitions,
+        "span": record.span,
     }
     if isinstance(record, CloseMarker):
         return {
@@ -49,6 +51,8 @@ def record_json(record: WireRecord) -> dict[str, object]:
             "levels": sketch.shape.levels,
             "k": sketch.flip_threshold,
             "epsilon_bits": epsilon_of(sketch.flip_threshold),
+            "count": None if sketch.count is None else sketch.count.value,
+            "epsilon_count": None if sketch.count is None else float(sketch.count.epsilon),
             "hash": sketch.hash,
             "bits": base64.b64encode(sketch.bits).decode(),
         }
@@ -56,8 +60,10 @@ def record_json(record: WireRecord) -> dict[str, object]:
 
 
 def _rollup_json(record: RollupRecord) -> dict[str, object]:
+    sizes = record.tally.sizes
     return {
         "zone": record.zone,
+        "origin": record.origin,
         "released": record.released,
         "decided": record.decided,
         "windows": record.windows,
@@ -68,6 +74,9 @@ def _rollup_json(record: RollupRecord) -> dict[str, object]:
         "k": record.tally.flip_threshold,
         "hash": record.tally.hash,
         "ones_by_level": record.tally.counts.sum(axis=1).tolist(),
+        "ones_of_releases": None if sizes is None else sizes.ones.tolist(),
+        "counts_of_releases": None if sizes is None else [None if c is None else c.value for c in sizes.counts],
+        "epsilon_count": None if record.count_epsilon is None else float(record.count_epsilon),
         "merged_k": record.merged.flip_threshold,
         "merged": base64.b64encode(record.merged.bits).decode(),
         "estimate": record.value,

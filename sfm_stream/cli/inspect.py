@@ -72,7 +72,8 @@ def _decoded(reader: TopicReader, topic: str, pipeline: str | None, offset: int)
 def _cells(record: WireRecord) -> tuple[str, ...]:
     name = f"{record.pipeline} epoch {record.epoch}"
     if isinstance(record, CloseMarker):
-        return "marker", name, "", instant(record.start_ms), instant(record.through_ms), "closed"
+        closed = "closed" if record.span is None else f"closed, span {record.span}"
+        return "marker", name, "", instant(record.start_ms), instant(record.through_ms), closed
     times = instant(record.window.start_ms), instant(record.window.end_ms)
     key = key_text(decode_key(record.key))
     if isinstance(record, Release):
@@ -80,10 +81,13 @@ def _cells(record: WireRecord) -> tuple[str, ...]:
             f"{record.sketch.shape} epsilon of the bits {epsilon_of(record.sketch.flip_threshold):.6g}, "
             f"ones {int(record.sketch.ones().sum())}"
         )
+        if (count := record.sketch.count) is not None:
+            content += f"; noisy count {count.value} at epsilon {float(count.epsilon):.6g}"
         return "release", name, key, *times, content
     silent = max(0, record.decided - record.released)
     content = (
         f"{record.released} of {record.windows} windows"
+        + ("" if record.origin is None else f" of span {record.span}, {record.origin}")
         + (f" ({silent} empty or withheld)" if silent else "")
         + f", estimate {record.value:.6g}, revision {record.revision}"
     )

@@ -150,6 +150,12 @@ class Config:
         source = self.files[0].model_copy(update={"order": "time"})
         return replace(self, settings=self.settings.model_copy(update={"input": source}))
 
+    def without_counts(self) -> Config:
+        """This configuration with privacy.count_share = 0: the releases that it made before there were counts."""
+        privacy = self.settings.privacy.model_copy(update={"count_share": Decimal(0)})
+        settings = self.settings.model_copy(update={"privacy": privacy})
+        return Config(settings, self.folder, *derived(settings, self.folder))
+
     @property
     def absence(self) -> Absence:
         """What it means that a key has no release in a window. This configuration knows it of its own epoch only."""
@@ -215,6 +221,7 @@ class Config:
             "shape": str(self.shape),
             "hash": self.item_hash.name,
             "k": self.flip_threshold,
+            **({"count_share": plain(self.settings.privacy.count_share)} if self.settings.privacy.count_share else {}),
             "window_ms": self.window.size,
             "keys": self.settings.privacy.keys,
             "selection": [plain(selected.epsilon), plain(selected.delta)] if selected else None,

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from sfm_stream.config.key_rule import key_rule
 from sfm_stream.config.security import client_security
-from sfm_stream.config.tables import Settings, SketchTable
-from sfm_stream.errors import ConfigError, SfmStreamError
+from sfm_stream.config.tables import PrivacyTable, Settings, SketchTable
+from sfm_stream.errors import ConfigError, EpsilonError, SfmStreamError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
-from sfm_stream.privacy.epsilon import flip_threshold_of
+from sfm_stream.privacy.epsilon import flip_threshold_of, parse_epsilon, parts_of, plain
 from sfm_stream.privacy.key_rules import KeyRule, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.readable import duration
@@ -58,7 +58,7 @@ def derived(settings: Settings, folder: Path) -> Derived:
 
     size_ms = _usable_size_ms(settings)
     shape = attempt("sketch", lambda: SketchShape(settings.sketch.buckets, settings.sketch.levels))
-    threshold = attempt("privacy", lambda: flip_threshold_of(settings.privacy.epsilon))
+    parts = attempt("privacy", lambda: _parts_of_epsilon(settings.privacy))
     item_hash = attempt("sketch.hash_key_file", lambda: _item_hash(settings.sketch, folder))
     keys = attempt("privacy", lambda: key_rule(settings, size_ms, problems))
     problems.extend(_window_problems(settings, size_ms))
@@ -71,9 +71,11 @@ def derived(settings: Settings, folder: Path) -> Derived:
     problems.extend(_topic_problems(settings))
     security = attempt("kafka", lambda: client_security(settings.kafka, folder) if settings.kafka else {})
     zone = attempt("", lambda: calendar(settings.rollup.zone, size_ms or 1, settings.event.earliest))
-    if problems or shape is None or threshold is None or item_hash is None or keys is None or zone is None:
+    if problems or shape is None or parts is None or item_hash is None or keys is None or zone is None:
         raise ConfigError(*problems)
-    budget = _budget(settings, shape, threshold, keys, zone)
+    threshold, count_epsilon = flip_threshold_of(parts[0]), parts[1]
+    span = ReleasedSpan(settings.window.size, settings.privacy.epsilon, threshold, count_epsilon, shape)
+    budget = _budget(span, keys, zone)
     require_within(budget, settings.privacy.max_epsilon_per_item_day)
     return Derived(shape, item_hash, keys, threshold, zone, budget, security or {})
 
@@ -114,10 +116,22 @@ def _item_hash(sketch: SketchTable, folder: Path) -> ItemHash:
         raise ConfigError(f"sketch.hash_key_file: {error.strerror or error}") from None
 
 
-def _budget(settings: Settings, shape: SketchShape, threshold: int, keys: KeyRule, zone: Calendar) -> Budget:
+def _parts_of_epsilon(privacy: PrivacyTable) -> tuple[Decimal, Decimal]:
+    """(epsilon of the bits, epsilon of the count) of one release. Raises ConfigError, EpsilonError."""
+    whole, share = parse_epsilon(privacy.epsilon), privacy.count_share
+    try:
+        return parts_of(whole, share)
+    except EpsilonError as error:
+        raise ConfigError(
+            f"privacy.count_share: {plain(share)} of privacy.epsilon, {plain(whole)}, pays for the count of a release "
+            f"and the rest for its bits: {error}. Choose another share, or 0 for releases without a count"
+        ) from None
+
+
+def _budget(span: ReleasedSpan, keys: KeyRule, zone: Calendar) -> Budget:
     selected = keys if isinstance(keys, SelectedKeys) else None
     return Budget(
-        (ReleasedSpan(settings.window.size, settings.privacy.epsilon, threshold, shape),),
+        (span,),
         selected.epsilon if selected else Decimal(0),
         selected.delta if selected else Decimal(0),
         zone.longest_day_ms,

@@ -6,6 +6,7 @@ every setting.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -85,6 +86,8 @@ class DeclaredFrom(SettingsTable):
 
 class PrivacyTable(SettingsTable):
     epsilon: Number
+    count_share: Number = Decimal(0)
+    """The part of epsilon that pays for a noisy count beside the bits; 0: releases have no count."""
     keys: Literal["declared", "selected", "presence_is_public"]
     max_epsilon_per_item_day: Number
     declared: list[KeyEntry] = []

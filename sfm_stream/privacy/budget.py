@@ -28,7 +28,7 @@ class Budget:
 
     @property
     def epsilon(self) -> Decimal:
-        """Of the bits of one release."""
+        """Of one release, its bits and its count together."""
         return only(self.spans).epsilon
 
     @property

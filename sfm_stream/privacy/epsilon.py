@@ -27,6 +27,8 @@ MIN_EPSILON, MAX_EPSILON = Decimal("0.0009765625"), Decimal(16)
 """2^-10 and 16. They are written out: a computation at import would round as the importer's decimal context says."""
 DIGITS = 60
 """Digits of precision in which quotients are computed before they are rounded, beyond the digits of epsilon itself."""
+COUNT_DIGITS = 40
+"""Digits of the epsilon of a count: a release carries it as text."""
 
 
 @contextmanager
@@ -105,8 +107,9 @@ def parts_of(epsilon: Epsilon, count_share: Epsilon) -> tuple[Decimal, Decimal]:
         raise EpsilonError(f"count_share: {plain(share)} is outside 0 <= share < 1")
     if not share:
         return whole, Decimal(0)
-    with decimals(places_for(whole) + places_for(share), ROUND_FLOOR):
+    with decimals(COUNT_DIGITS, ROUND_FLOOR):
         for_count = whole * share
+    with decimals(places_for(whole) + COUNT_DIGITS, ROUND_FLOOR):
         for_bits = whole - for_count
     return parse_epsilon(for_bits, "epsilon of the bits"), parse_epsilon(for_count, "epsilon of the count")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, SelectedKeys
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.units import HOUR_MS, MINUTE_MS, SECOND_MS
 
 _REMOVED = "all records of one item under one key in one window are removed"
@@ -45,6 +46,7 @@ def statement(
         f"{_promise(keys, budget)} for neighbouring inputs in which {_UNITS[unit, whole]}.",
         *([] if clock_margin_ms is None else [_assumption(clock_margin_ms)]),
         _keys(keys),
+        *(_parts(span) for span in budget.spans if span.count_epsilon),
         f"An item active in w windows of a day under m keys loses at most m * w * {a_window} epsilon"
         + (f", with delta m * w * {plain(budget.delta_selection)}" if budget.delta_selection else "")
         + f". The longest day in use has {budget.windows_per_day} windows: at most {a_day} epsilon a "
@@ -71,6 +73,15 @@ def _promise(keys: KeyRule, budget: Budget) -> str:
     return f"{private}, provided that the key has another item in that window (else presence tells of the item),"
 
 
+def _parts(span: ReleasedSpan) -> str:
+    """What a release with a noisy count is made of."""
+    return (
+        f"A release has two parts with coins of their own: flipped bits at epsilon {plain(span.bits_epsilon)}, and the "
+        f"number of set cells with discrete Laplace noise at epsilon {plain(span.count_epsilon)}. An item changes at "
+        f"most one bit, and the number by at most 1: both together cost it the sum, {plain(span.epsilon)}."
+    )
+
+
 def _assumption(clock_margin_ms: int) -> str:
     """What the guarantee assumes of the clocks of brokers."""
     margin = _span(clock_margin_ms)
@@ -91,12 +102,12 @@ def _keys(keys: KeyRule) -> str:
     if isinstance(keys, SelectedKeys):
         return (
             f"Keys: selected. Whether a key appears in a window is decided by private selection at epsilon "
-            f"{plain(keys.epsilon)} and delta {plain(keys.delta)}, on top of the bits: a key of few items is most "
+            f"{plain(keys.epsilon)} and delta {plain(keys.delta)}, on top of that: a key of few items is most "
             "likely withheld."
         )
     return (
         "Keys: presence is public. Which keys had at least one item in a window is revealed exactly, as the operator "
-        "asserts that it may be; epsilon bounds only what the bits add."
+        "asserts that it may be; epsilon bounds only what a release adds."
     )
 
 

@@ -12,7 +12,7 @@ assignment leaves WAITING then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -124,7 +124,7 @@ class IngestPartition:
         """Go on from a committed state. Raises StateError with the remedy where that is not possible."""
         setup, config = self._setup, self._setup.config
         start = config.window.start
-        self._require_same_order(state)
+        self._require_same_defaults(state)
         plan = self._plan(state.start_ms if start is None else start)
         require_continuation(state, plan, setup.source, self.number)
         # The state may have been made under another name of the same input.
@@ -209,15 +209,31 @@ class IngestPartition:
             return plan
         return replace(plan, keys=DeclaredKeys({key: plan.keys.effective[key] for key in self._keys}))
 
-    def _require_same_order(self, state: PartitionState) -> None:
-        """Raise StateError if an earlier version began the epoch in order of time, which was its default."""
+    def _require_same_defaults(self, state: PartitionState) -> None:
+        """Raise StateError, with the settings to restore, if an earlier version began the epoch with its defaults."""
         config, partitions = self._setup.config, self._partitions()
-        if config.whole and state.fingerprint == config.in_order_of_time().fingerprint(partitions):
-            raise StateError(
-                f"pipeline {config.pipeline.id}, epoch {config.pipeline.epoch}: it was begun in "
-                'order of time, and an input that is complete is now counted whole: set input.order = "time", and '
-                "window.grace as it was, to go on with this epoch"
-            )
+        if state.fingerprint == config.fingerprint(partitions):
+            return
+        for earlier, begun, remedy in _earlier_defaults(config):
+            if state.fingerprint == earlier.fingerprint(partitions):
+                raise StateError(
+                    f"pipeline {config.pipeline.id}, epoch {config.pipeline.epoch}: it was begun {begun}: set {remedy} "
+                    "to go on with this epoch"
+                )
+
+
+def _earlier_defaults(config: Config) -> Iterator[tuple[Config, str, str]]:
+    """(a configuration that earlier versions took this one for, how it counts, the settings that say so)."""
+    order = "in order of time, and an input that is complete is now counted whole"
+    no_counts = "without noisy counts, which releases now have"
+    in_order, without = 'input.order = "time", and window.grace as it was,', "privacy.count_share = 0"
+    if config.whole:
+        yield config.in_order_of_time(), order, in_order
+    if config.settings.privacy.count_share:
+        yield config.without_counts(), no_counts, without
+    if config.whole and config.settings.privacy.count_share:
+        both = config.without_counts().in_order_of_time()
+        yield both, f"{order}, and {no_counts}", f"{without}, {in_order}"
 
 
 def _first_arrival_ms(columns: EventColumns) -> int | None:

@@ -93,6 +93,7 @@ def histories(draw: st.DrawFn) -> tuple[str, dict[str, Any], list[Row], list[int
         "grace": draw(st.sampled_from([0, 7, 25])),
         "skew": draw(st.sampled_from([0, 15])),
         "start": draw(st.sampled_from([0, 30])),
+        "count_share": draw(st.sampled_from([0, 0.5])),
         "max_transaction_bytes": draw(st.sampled_from([1, 200, 500, HUGE])),
     }
     rows: list[Row] = []

@@ -19,7 +19,7 @@ from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
 from sfm_stream.pipeline.counting.position import decode_state
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
-from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of
+from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of, parts_of
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.selection import selection_table
@@ -43,6 +43,11 @@ def declared(*keys: KeyValue, since: dict[KeyValue, int] | None = None) -> Decla
     return DeclaredKeys({**dict.fromkeys(keys, 0), **(since or {})})
 
 
+def released_span(size: int, epsilon: Epsilon, count_share: Epsilon, shape: SketchShape) -> ReleasedSpan:
+    for_bits, for_count = parts_of(epsilon, count_share)
+    return ReleasedSpan(size, Decimal(str(epsilon)), flip_threshold_of(for_bits), for_count, shape)
+
+
 def plan_of(
     keys: KeyRule = PRESENCE,
     *,
@@ -53,6 +58,7 @@ def plan_of(
     end: int = FOREVER_MS,
     shape: SketchShape = SMALL,
     epsilon: Epsilon = 1,
+    count_share: Epsilon = 0,
     unit: str = "blanked",
     margin: int = 0,
     **limits: int,
@@ -62,7 +68,7 @@ def plan_of(
         pipeline="test",
         epoch=1,
         partitions=1,
-        spans=(ReleasedSpan(size, Decimal(str(epsilon)), flip_threshold_of(epsilon), shape),),
+        spans=(released_span(size, epsilon, count_share, shape),),
         item_hash=XXH64,
         windows=Tumbling(size, grace, skew, start, end, margin if unit == "removed" else None),
         unit=unit,

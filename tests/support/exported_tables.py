@@ -20,6 +20,7 @@ from reference import presto_reader as oracle
 from support.embedded_runs import MINUTE_MS, START_MS, here, run_here, write_config, write_events
 
 from sfm_stream.estimation.estimate import estimate
+from sfm_stream.readable import duration
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Record, Step
@@ -37,6 +38,7 @@ NUMBERS: dict[str, Callable[[str], float]] = dict.fromkeys(
         "decided",
         "windows",
         "revision",
+        "noisy_count",
         "buckets",
         "levels",
     ],
@@ -112,15 +114,29 @@ def figures(record: Release | RollupRecord) -> Row:
     }
 
 
+def count_columns(record: Release | RollupRecord) -> tuple[int | None, float | None]:
+    """noisy_count and epsilon_count."""
+    if isinstance(record, Release):
+        count = record.sketch.count
+        return (count.value, float(count.epsilon)) if count else (None, None)
+    of_raw = record.tally.sizes.counts[0] if record.origin == "raw" and record.tally.sizes else None
+    epsilon = None if record.count_epsilon is None else float(record.count_epsilon)
+    return (None if of_raw is None else of_raw.value), epsilon
+
+
 def check_row(row: Row, record: Any) -> None:
     """One row says what its record says, and its blob holds the same cells under the same noise."""
     is_release = isinstance(record, Release)
     sketch = record.sketch if is_release else record.merged
     epsilon = np.log((GRID - (k := (record.sketch if is_release else record.tally).flip_threshold)) / k)
+    count, epsilon_count = count_columns(record)
+    length_ms = (record.window.end_ms - record.window.start_ms) // (1 if is_release else record.windows)
     expected = {
         "pipeline": record.pipeline,
         "epoch": record.epoch,
         "grain": "window" if is_release else record.grain,
+        "span": record.span or duration(length_ms),
+        "origin": "raw" if is_release else record.origin or "merged",
         "window_start": record.window.start_ms,
         "window_end": record.window.end_ms,
         "zone": None if is_release else record.zone,
@@ -132,6 +148,8 @@ def check_row(row: Row, record: Any) -> None:
         "complete": True if is_release else record.complete,
         "revision": None if is_release else record.revision,
         "unit": record.unit,
+        "noisy_count": count,
+        "epsilon_count": epsilon_count,
         "hash": sketch.hash,
         "buckets": sketch.shape.buckets,
         "levels": sketch.shape.levels,
@@ -141,7 +159,7 @@ def check_row(row: Row, record: Any) -> None:
     assert {name: row[name] for name in expected} == expected
     assert row.keys() == expected.keys() | {"key", "epsilon", "flip_probability", "sketch"}
     assert encode_key(tuple(json.loads(row["key"]))) == record.key
-    assert row["epsilon"] == pytest.approx(expected["released"] * epsilon, rel=1e-12)
+    assert row["epsilon"] == pytest.approx(expected["released"] * (epsilon + (epsilon_count or 0)), rel=1e-12)
     assert (
         0
         <= Fraction(sketch.flip_threshold, GRID) - Fraction(row["flip_probability"])

@@ -191,6 +191,7 @@ def neighbours(draw: st.DrawFn, stamped: bool, same_end: bool = True) -> tuple[d
         "size": size,
         "grace": draw(st.sampled_from([0, 3, 20])),
         "skew": draw(st.sampled_from([0, 15])) if stamped else 0,
+        "count_share": draw(st.sampled_from([0, 0.5])),
         "max_transaction_bytes": draw(st.sampled_from([1, 400, HUGE])),
     }
     events, now = [], draw(st.integers(0, 30))

@@ -38,6 +38,13 @@ def assert_one_cell(one: Sequence[Record], other: Sequence[Record]) -> None:
 def assert_one_bit(one: WireRecord, other: WireRecord) -> None:
     assert isinstance(one, Release)
     assert isinstance(other, Release)
-    assert replace(one, sketch=other.sketch) == other, "release: more than its bits differs"
-    changed = np.frombuffer(one.sketch.bits, np.uint8) ^ np.frombuffer(other.sketch.bits, np.uint8)
-    assert int(np.bitwise_count(changed).sum()) <= 1, "cells: the item moved more than one"
+    assert replace(one, sketch=other.sketch) == other, "release: more than its bits and its count differs"
+    xor = np.frombuffer(one.sketch.bits, np.uint8) ^ np.frombuffer(other.sketch.bits, np.uint8)
+    changed = int(np.bitwise_count(xor).sum())
+    assert changed <= 1, "cells: the item moved more than one"
+    counts = one.sketch.count, other.sketch.count
+    assert (counts[0] is None) == (counts[1] is None), "count: one of two"
+    if counts[0] is not None and counts[1] is not None:
+        assert counts[0].epsilon == counts[1].epsilon, "count: at two prices"
+        # The coins are the same, so that the noise is: the count moves with the cell, by one.
+        assert abs(counts[0].value - counts[1].value) == changed, "count: it does not move with the cell"

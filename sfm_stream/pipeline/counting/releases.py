@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.plan import CountingPlan
 from sfm_stream.privacy.coins import Coins
-from sfm_stream.privacy.flip import flip_bits
+from sfm_stream.privacy.discrete_laplace import DiscreteLaplace
+from sfm_stream.privacy.flip import flip_bits, noisy_count
 from sfm_stream.privacy.key_rules import DeclaredKeys, SelectedKeys
 from sfm_stream.privacy.selection import select
+from sfm_stream.readable import duration
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.types import Record, Window
@@ -32,7 +34,10 @@ class ReleaseDraw:
 
     def __init__(self, plan: CountingPlan, partition: int, keys: KeyTable, coins: Coins) -> None:
         self._plan, self._partition, self._keys, self._coins = plan, partition, keys, coins
-        self._span = plan.span
+        self._span = span = plan.span
+        self._noise = DiscreteLaplace.of(span.count_epsilon) if span.count_epsilon else None
+        # Records with a noisy count name their span; all others are written as they were before there were counts.
+        self._named = duration(span.size_ms) if span.count_epsilon else None
         # (canonical key, key id, start of the first window that it counts in), ascending by key.
         self._declared: list[tuple[bytes, int, int]] = []
         # The candidates of one window by its start: a window that takes several steps asks again.
@@ -74,6 +79,7 @@ class ReleaseDraw:
             through_ms=window.end_ms,
             window_ms=self._span.size_ms,
             fingerprint=plan.fingerprint,
+            span=self._named,
         )
         return Record(SKETCHES, self._partition, MARKER_KEY, encode(marker), window.end_ms)
 
@@ -86,11 +92,16 @@ class ReleaseDraw:
         return sorted((encode_key(self._keys[key_id]), key_id) for key_id in content.key_ids().tolist())
 
     def _release(self, window: Window, key: bytes, raw: PcsaSketch) -> Record | None:
-        """The release of a key, or None where selection withholds it. Coins of selection come before those of bits."""
+        """The release of a key, or None where selection withholds it.
+
+        Coins of selection come before those of the bits, and behind these the count has coins of its own.
+        """
         plan, span = self._plan, self._span
         if isinstance(plan.keys, SelectedKeys) and not select(raw.popcount(), plan.keys.table, self._coins):
             return None
-        noisy = flip_bits(raw.bits, span.flip_threshold, self._coins).tobytes()
+        bits = raw.bits
+        noisy = flip_bits(bits, span.flip_threshold, self._coins).tobytes()
+        count = noisy_count(bits, self._noise, self._coins) if self._noise is not None else None
         release = Release(
             pipeline=plan.pipeline,
             epoch=plan.epoch,
@@ -99,6 +110,7 @@ class ReleaseDraw:
             window=window,
             key=key,
             unit=plan.unit,
-            sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy),
+            sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy, count),
+            span=self._named,
         )
         return Record(SKETCHES, self._partition, key, encode(release), window.end_ms)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from sfm_stream.config.config import parse_config
 from sfm_stream.errors import ConfigError
+from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.hashing import XXH64
 
 BASE = {
@@ -71,6 +73,16 @@ BROKEN: list[tuple[dict[str, str | None], str]] = [
         {"sketch.hash": '"blake2b"', "sketch.hash_key_file": '"none"'},
         "sketch.hash_key_file: No such file or directory",
     ),
+    ({"privacy.count_share": "1"}, "privacy.count_share: 1 of privacy.epsilon, 1, pays for the count of a release"),
+    ({"privacy.count_share": "-0.1"}, "outside 0 <= share < 1. Choose another share, or 0 for releases without"),
+    ({"privacy.count_share": "inf"}, "privacy.count_share: "),
+    ({"privacy.count_share": '"0.1"'}, "privacy.count_share: expected a number"),
+    (
+        {"privacy.epsilon": "0.005", "privacy.count_share": "0.1"},
+        "privacy.count_share: 0.1 of privacy.epsilon, 0.005, pays for the count of a release and the rest for its "
+        "bits: epsilon of the count: 0.0005 is outside 2^-10..16. Choose another share, or 0 for releases without a ",
+    ),
+    ({"privacy.epsilon": "17", "privacy.count_share": "0.1"}, "privacy.epsilon: 17 is outside 2^-10..16"),
     ({"privacy.epsilon_selection": "1"}, "privacy.epsilon_selection and delta_selection: only for"),
     ({"privacy.declared": '["a"]'}, 'privacy.declared: only for privacy.keys = "declared"'),
     ({"privacy.keys": '"selected"'}, "privacy.epsilon_selection and privacy.delta_selection: both are needed"),
@@ -136,3 +148,31 @@ def test_what_follows_from_settings_is_offered_by_the_names_of_the_file() -> Non
     assert (cluster.on_cluster, cluster.kafka.topic, cluster.own_fingerprint) == (True, "visits", None)
     with pytest.raises(ConfigError, match="this configuration is for a cluster"):
         assert cluster.files
+
+
+WITHOUT_COUNTS = {"privacy.count_share": "0"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "partitions", "fingerprint"),
+    [({}, 1, "2e90950f1768c3914244f80ef2594ce7"), (CLUSTER, 3, "a8522bcb8139c2b6bfd40aa041e982d0")],
+    ids=["file", "topic"],
+)
+def test_without_counts_the_fingerprint_is_the_one_of_epochs_that_began_before_there_were_any(
+    settings: dict[str, str | None], partitions: int, fingerprint: str
+) -> None:
+    config = parse_config(toml({**settings, **WITHOUT_COUNTS}), Path())
+    assert config.fingerprint(partitions) == fingerprint
+    counted = parse_config(toml({**settings, "privacy.count_share": "0.1"}), Path())
+    assert counted.fingerprint(partitions) != fingerprint
+    assert counted.without_counts().fingerprint(partitions) == fingerprint
+
+
+def test_a_share_of_epsilon_pays_for_the_count_and_the_budget_is_that_of_both_together() -> None:
+    config = parse_config(toml({"privacy.epsilon": "2", "privacy.count_share": "0.2"}), Path())
+    (span,) = config.budget.spans
+    assert (span.epsilon, span.bits_epsilon, span.count_epsilon) == (2, Decimal("1.6"), Decimal("0.4"))
+    assert span.flip_threshold == config.flip_threshold == flip_threshold_of(Decimal("1.6"))
+    assert config.budget.epsilon_per_day == 2 * 96
+    (span,) = parse_config(toml(WITHOUT_COUNTS), Path()).budget.spans
+    assert (span.epsilon, span.bits_epsilon, span.count_epsilon) == (1, 1, 0)

@@ -16,7 +16,9 @@ from sfm_stream.privacy.statement import statement
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.units import DAY_MS, MINUTE_MS
 
-HALF_AN_HOUR = ReleasedSpan(30 * MINUTE_MS, Decimal("0.5"), flip_threshold_of(Decimal("0.5")), SketchShape(4096, 24))
+HALF_AN_HOUR = ReleasedSpan(
+    30 * MINUTE_MS, Decimal("0.5"), flip_threshold_of(Decimal("0.5")), Decimal(0), SketchShape(4096, 24)
+)
 BUDGET = Budget((HALF_AN_HOUR,), Decimal("0.25"), Decimal("1e-9"), DAY_MS)
 BITS_ONLY = replace(BUDGET, epsilon_selection=Decimal(0), delta_selection=Decimal(0))
 
@@ -144,6 +146,16 @@ def test_the_statement_holds_its_numbers():
     assert "delta" not in said, "without selection there is none"
 
 
+def test_the_statement_says_what_the_bits_and_the_count_of_a_release_cost():
+    span = ReleasedSpan(30 * MINUTE_MS, Decimal(2), 1, Decimal("0.20"), SketchShape(4096, 24))
+    said = text(PRESENCE, budget=Budget((span,), Decimal(0), Decimal(0), DAY_MS))
+    assert "2-differentially private" in said
+    assert "flipped bits at epsilon 1.80, and the number of set cells" in said
+    assert "noise at epsilon 0.20." in said
+    assert "the sum, 2." in said
+    assert "number of set cells" not in text(PRESENCE), "no count, no word of it"
+
+
 def test_the_statement_of_selected_keys_holds_both_epsilons_and_delta():
     said = text(SelectedKeys(Decimal("0.25"), Decimal("1e-9"), None), budget=BUDGET)
     assert "Keys: selected." in said
@@ -156,7 +168,7 @@ def test_the_statement_of_selected_keys_holds_both_epsilons_and_delta():
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        (PRESENCE, ["Keys: presence is public.", "revealed exactly", "only what the bits add"]),
+        (PRESENCE, ["Keys: presence is public.", "revealed exactly", "only what a release adds"]),
         (declared("a", "b", "c"), ["Keys: declared.", "list of 3 keys is public", "empty or not"]),
     ],
     ids=["presence", "declared"],

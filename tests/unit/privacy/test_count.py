@@ -23,6 +23,7 @@ from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
+from sfm_stream.wire.codec import decode, encode
 from sfm_stream.wire.keys import encode_key
 from sfm_stream.wire.records import Release
 
@@ -120,6 +121,16 @@ def test_no_part_exceeds_epsilon_where_a_share_has_no_end():
     share = Decimal(1) / Decimal(3)
     for_bits, for_count = parts_of(Decimal("0.1"), share)
     assert Fraction(for_bits) + Fraction(for_count) <= Fraction(1, 10)
+
+
+def test_a_release_can_carry_the_epsilon_of_its_count_whatever_the_share_is():
+    share = Decimal("0." + "123456789" * 30)
+    for_bits, for_count = parts_of(Decimal("0.01" + 90 * "3"), share)
+    assert Fraction(for_bits) + Fraction(for_count) <= Fraction(Decimal("0.01" + 90 * "3"))
+    release = flip(PcsaSketch(SHAPE), Decimal("0.01" + 90 * "3"), count_share=share)
+    record = Release("p", 1, 0, 1, Window(0, 60_000), encode_key("k"), "removed", release, "1m")
+    assert decode(encode(record)) == record
+    assert record.sketch.count.epsilon == for_count
 
 
 @pytest.mark.parametrize("share", [-0.1, 1, 2, Decimal("NaN"), "0.1", True, None])

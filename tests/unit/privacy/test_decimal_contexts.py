@@ -101,7 +101,7 @@ def refusal(work: Callable[[], object]) -> object:
         return type(error), str(error)
 
 
-BUDGET = Budget((ReleasedSpan(1, LONG, 1, SketchShape(16, 2)),), Decimal("1e-3"), Decimal("8.9E-16"), 1500)
+BUDGET = Budget((ReleasedSpan(1, LONG, 1, Decimal(0), SketchShape(16, 2)),), Decimal("1e-3"), Decimal("8.9E-16"), 1500)
 RESULTS: dict[str, Callable[[], object]] = {
     "flip_threshold_of": lambda: [flip_threshold_of(value) for value in (1, 0.1, LONG, 16, MIN_EPSILON)],
     "epsilon_of": lambda: [epsilon_of(k) for k in (1, 12345678901234567, (1 << 63) - 1)],
