@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sfm_stream.errors import UsageError
 from sfm_stream.estimation import one_sketch, with_count
 from sfm_stream.estimation.intervals import normal_limits
@@ -19,7 +22,7 @@ from sfm_stream.estimation.union import union
 from sfm_stream.sketch.mechanism import Channel, Mechanism
 from sfm_stream.sketch.noisy_bits import NoisyBitmap
 from sfm_stream.sketch.raw import RawBitmap
-from sfm_stream.sketch.sfm import GRID, SfmSketch
+from sfm_stream.sketch.sfm import GRID, NoisyCount, SfmSketch
 from sfm_stream.sketch.tally import Tally
 
 MIN_CONFIDENCE, MAX_CONFIDENCE = 0.68, 0.999
@@ -75,17 +78,25 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
         return _of_bitmap(source, confidence)
     if 2 * source.flip_threshold >= GRID:
         return _judged(NOTHING, confidence)
-    channel = channel_of(source.flip_threshold)
-    if isinstance(source, SfmSketch) and source.count is not None:
-        variance = with_count.count_variance(float(source.count.epsilon))
-        solution = with_count.solve(source.shape, channel, source.ones(), source.count.value, variance, confidence)
-    elif isinstance(source, SfmSketch):
-        solution = one_sketch.solve(source.shape, channel, source.ones(), confidence)
+    if isinstance(source, SfmSketch):
+        solution = _of_release(source, source.ones(), source.count, confidence)
     elif source.releases == 1:
-        solution = one_sketch.solve(source.shape, channel, source.counts.sum(axis=1), confidence)
+        count = None if source.sizes is None else source.sizes.counts[0]
+        solution = _of_release(source, source.counts.sum(axis=1), count, confidence)
     else:
-        solution = union.solve(source.shape, channel, source.histogram(), confidence)
+        solution = union.solve(source.shape, channel_of(source.flip_threshold), source.histogram(), confidence)
     return _judged(solution, confidence)
+
+
+def _of_release(
+    source: SfmSketch | Tally, ones: NDArray[np.int64], count: NoisyCount | None, confidence: float
+) -> Solution:
+    """The estimate from one sketch, and from the noisy count beside it where there is one."""
+    channel = channel_of(source.flip_threshold)
+    if count is None:
+        return one_sketch.solve(source.shape, channel, ones, confidence)
+    variance = with_count.count_variance(float(count.epsilon))
+    return with_count.solve(source.shape, channel, ones, count.value, variance, confidence)
 
 
 def channel_of(flip_threshold: int) -> Channel:

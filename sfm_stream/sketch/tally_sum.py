@@ -16,7 +16,7 @@ from sfm_stream.sketch.agreement import Combinable
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
-from sfm_stream.sketch.window_sizes import WindowSizes
+from sfm_stream.sketch.window_sizes import MAX_RELEASES, WindowSizes
 
 
 class TallySum:
@@ -28,7 +28,8 @@ class TallySum:
         self.shape, self.flip_threshold, self.hash = shape, flip_threshold, item_hash
         self.releases = 0
         self._planes: list[NDArray[np.uint8]] = []
-        # Of each release: the int32 of its levels, and its noisy count. None once something without them was added.
+        # Of each release: the int32 of its levels, and its noisy count. None once something without them was added, or
+        # there are more than MAX_RELEASES.
         self._ones: bytearray | None = bytearray()
         self._noisy_counts: list[NoisyCount | None] = []
 
@@ -89,6 +90,8 @@ class TallySum:
         return WindowSizes(ones, tuple(self._noisy_counts))
 
     def _add_sizes(self, ones: NDArray[np.integer], noisy_counts: Iterable[NoisyCount | None]) -> None:
+        if self._ones is not None and self.releases + ones.size // self.shape.levels > MAX_RELEASES:
+            self._ones, self._noisy_counts = None, []
         if self._ones is not None:
             self._ones += ones.astype(np.int32).tobytes()
             self._noisy_counts += noisy_counts

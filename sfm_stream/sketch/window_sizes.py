@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from sfm_stream.errors import UsageError
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 
+MAX_RELEASES = 1024
+"""Of more releases a sum keeps no sizes: they would take more room than its counts, and so many say little."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WindowSizes:

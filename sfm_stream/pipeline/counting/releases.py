@@ -80,6 +80,7 @@ class ReleaseDraw:
             window_ms=self._span.size_ms,
             fingerprint=plan.fingerprint,
             span=self._named,
+            spans=() if self._named is None else (self._named,),
         )
         return Record(SKETCHES, self._partition, MARKER_KEY, encode(marker), window.end_ms)
 

@@ -14,8 +14,6 @@ from sfm_stream.pipeline.rollup.open_spans import OpenSpan
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.pipeline.rollup.span_rollup import SpanRollup
 from sfm_stream.sketch.merge import merge_tally
-from sfm_stream.sketch.sfm import SfmSketch
-from sfm_stream.sketch.tally import Tally
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import RollupRecord
 
@@ -72,9 +70,7 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         tally = replace(tally, sizes=None)
     else:
         origin = "raw" if rollup.is_raw(span) else "merged"
-    merged = merge_tally(tally)
-    answer = estimate(_as_released(tally, merged) if origin == "raw" else tally)
-    head = rollup.head
+    answer, head = estimate(tally), rollup.head
     return RollupRecord(
         pipeline=head.pipeline,
         epoch=head.epoch,
@@ -91,7 +87,7 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         complete=complete,
         revision=_revision(rollup, span, total.releases, complete),
         tally=tally,
-        merged=merged,
+        merged=merge_tally(tally),
         value=_rounded(answer.value),
         standard_error=_rounded(answer.standard_error),
         low=_rounded(answer.low),
@@ -100,12 +96,8 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         confidence=answer.confidence,
         origin=origin,
         span=rollup.span,
+        count_epsilon=rollup.count_epsilon,
     )
-
-
-def _as_released(tally: Tally, merged: SfmSketch) -> SfmSketch:
-    """The one release of a tally, with its noisy count. merged: of the tally, which has the same bits."""
-    return replace(merged, count=tally.sizes.counts[0] if tally.sizes else None)
 
 
 def _grain(span: OpenSpan) -> str:

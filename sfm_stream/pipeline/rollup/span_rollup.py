@@ -6,6 +6,7 @@ The releases of the span go into its finest grain, and the sums of that into the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from sfm_stream.errors import IncompatibleError, StateError
 from sfm_stream.pipeline.rollup.calendar import Calendar
@@ -18,7 +19,7 @@ from sfm_stream.sketch.agreement import Combinable
 from sfm_stream.types import Window
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord
 
-_IN_COMMON = ("shape", "hash", "flip probability k", "privacy unit")
+_IN_COMMON = ("shape", "hash", "flip probability k", "epsilon of the count", "privacy unit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ class SpanRollup:
         """
         window = release.window
         self._require_windows(release.partitions, window.end_ms - window.start_ms, window)
-        self._require_common(release.sketch, release.unit)
+        count = release.sketch.count
+        self._require_common(release.sketch, None if count is None else count.epsilon, release.unit)
         grain = self.grains.finest
         if grain is None:
             if window.end_ms <= final_ms:
@@ -97,7 +99,7 @@ class SpanRollup:
         span was final, the revision is noted. Of records of the finest grain behind the cursor nothing is taken: replay
         makes them again.
         """
-        self._require_common(record.tally, record.unit)
+        self._require_common(record.tally, record.count_epsilon, record.unit)
         published = self.cursor.covers(record.window.end_ms, record.grain, record.key)
         if not record.complete:
             if not published:
@@ -174,6 +176,12 @@ class SpanRollup:
         return str(self._common[-1])
 
     @property
+    def count_epsilon(self) -> Decimal | None:
+        """Of the noisy count of each of its releases, once there is one; None where they have none."""
+        epsilon = self._common[-2]
+        return epsilon if isinstance(epsilon, Decimal) else None
+
+    @property
     def _named(self) -> str:
         return "" if self.span is None else f", span {self.span}"
 
@@ -210,8 +218,8 @@ class SpanRollup:
                 f"{self.calendar.base}s of which days of {zone} are made"
             )
 
-    def _require_common(self, sketch: Combinable, unit: str) -> None:
-        theirs = (sketch.shape, sketch.hash, sketch.flip_threshold, unit)
+    def _require_common(self, sketch: Combinable, count_epsilon: Decimal | None, unit: str) -> None:
+        theirs = (sketch.shape, sketch.hash, sketch.flip_threshold, count_epsilon, unit)
         self._common = self._common or theirs
         if theirs != self._common:
             for name, mine, other in zip(_IN_COMMON, self._common, theirs, strict=True):
