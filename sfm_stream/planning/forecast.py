@@ -39,7 +39,9 @@ class PlannedSpan:
 
 def planned_span(span: ReleasedSpan) -> PlannedSpan:
     """A released span of a configuration as a planner judges it."""
-    return PlannedSpan(duration(span.size_ms), span.epsilon, Decimal(0), span.shape)
+    with decimals():
+        share = span.count_epsilon / span.epsilon
+    return PlannedSpan(duration(span.size_ms), span.epsilon, share, span.shape)
 
 
 @dataclass(frozen=True, slots=True)

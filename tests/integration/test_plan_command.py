@@ -58,6 +58,27 @@ def test_the_configuration_alone_is_what_json_holds():
     assert planned("--toml") == json.loads(planned("--json"))["configuration"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [
+        ((("15m", 200, 5_000),), ()),
+        ((("5m", 20, 500),), ("--selection", "0.3", "1e-9", "--zone", "Europe/Berlin")),
+    ],
+)
+def test_the_configuration_is_accepted_and_judged_as_it_was_planned(tmp_path, asked, more):
+    questions = [str(word) for each in asked for word in ("--ask", *each)]
+    call = ("plan", *questions, "--budget", "100", "--active", "3", *more)
+    (tmp_path / "app.toml").write_text(here(*call, "--toml").stdout, "utf-8")
+    (tmp_path / "events.jsonl").write_text('{"page": "/", "user": 1, "at": 1767225600000}\n', "utf-8")
+    checked = here("check", tmp_path / "app.toml")
+    assert checked.returncode == 0, checked.stderr
+    assert "1 records looked at: ok 1" in checked.stdout
+    planned_as = json.loads(here(*call, "--json").stdout)
+    del planned_as["configuration"]
+    judged = json.loads(here("plan", "--config", tmp_path / "app.toml", *questions, "--active", "3", "--json").stdout)
+    assert judged == planned_as
+
+
 def test_a_configuration_is_judged_by_itself(tmp_path):
     config = write_config(tmp_path, size="15m", epsilon=2, buckets=4096, levels=24)
     document = json.loads(here("plan", "--config", config, "--json").stdout)

@@ -4,10 +4,14 @@ from decimal import Decimal
 
 import pytest
 
+from sfm_stream.estimation.estimate import channel_of
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.planning.costs import KEY_BYTES, selection_threshold, window_bytes
-from sfm_stream.planning.forecast import AnswerWorth, Assumptions, PlannedSpan, Selection, forecast
+from sfm_stream.planning.forecast import AnswerWorth, Assumptions, PlannedSpan, Selection, forecast, planned_span
+from sfm_stream.planning.level import Level
 from sfm_stream.planning.questions import PlannedQuestion, planned_question
+from sfm_stream.privacy.epsilon import flip_threshold_of, parts_of
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.sketch.shape import SketchShape
 
 UTC = calendar("UTC", 1, 0)
@@ -93,3 +97,12 @@ def test_memory_of_a_span_that_is_not_asked_for_is_that_of_the_shortest_question
     assert memory == [round(window_bytes(HOURS.shape, 50)), round(window_bytes(DAYS.shape, 50))]
     unknown = forecast([HOURS], Assumptions((), UTC, keys=1)).spans[0]
     assert unknown.memory_bytes == round(window_bytes(HOURS.shape, 10))
+
+
+@pytest.mark.parametrize("share", ["0", "0.1", "0.3", "0.123456789"])
+def test_a_released_span_is_judged_with_the_share_that_it_was_configured_with(share):
+    for_bits, for_count = parts_of(Decimal("0.7"), Decimal(share))
+    released = ReleasedSpan(900_000, Decimal("0.7"), flip_threshold_of(for_bits), for_count, SHAPE)
+    span = planned_span(released)
+    assert span == PlannedSpan("15m", Decimal("0.7"), Decimal(share), SHAPE)
+    assert span.level() == Level(SHAPE, channel_of(released.flip_threshold), float(for_count))
