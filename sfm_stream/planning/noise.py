@@ -52,7 +52,7 @@ def _many(span: str) -> str:
 
 
 def _at_best(level: Level) -> str:
+    who = "they are" if level.releases == 1 else "together, their bits are"
     least = level.least_error()
-    if least > 10:
-        return "their error is more than ten times the number of items, whatever that is"
-    return f"their error is at least {least:.0%} of the number of items, whatever that is"
+    much = "more than ten times" if least > 10 else f"at least {least:.0%} of"
+    return f"{who} off by {much} the number of items, whatever that is"

@@ -70,4 +70,4 @@ def test_a_line_says_how_bad_it_is_and_what_helps():
         "(sfm-stream plan says what that is worth)"
     )
     (line,) = lines(("hour", "0.5", "0"))
-    assert "their error is more than ten times the number of items" in line
+    assert "together, their bits are off by more than ten times the number of items, whatever that is." in line
