@@ -11,8 +11,8 @@ from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.errors import IncompatibleError
 from sfm_stream.estimation.estimate import Estimate, estimate
+from sfm_stream.estimation.mixed_union import estimate_union
 from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.sketch.merge import merge_tallies
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
@@ -61,8 +61,7 @@ class KeyUnion:
         """Distinct items over the releases, as if they were the whole span."""
         if self.only is not None:
             return estimate(self.only)
-        tallies = [tally.tally() for _, tally in sorted(self.tallies.items())]
-        return estimate(tallies[0]) if len(tallies) == 1 else estimate(merge_tallies(tallies))
+        return estimate_union([tally.tally() for _, tally in sorted(self.tallies.items())])
 
     def epsilon(self, terms: ReleaseTerms) -> float:
         """The most that an item under this key can lose over the releases."""

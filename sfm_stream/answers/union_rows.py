@@ -30,7 +30,7 @@ def union_rows(reader: TopicReader, terms: ReleaseTerms, question: Question) -> 
     """A row for each key, and each week or month where the question asks by these, in order of both.
 
     A row is the union of the coarsest releases inside it that are disjoint in time. Releases of one epsilon are
-    tallied; where several epsilons meet, the paper's merge combines the tallies, at its price in accuracy. Raises
+    tallied; where several epsilons meet, the tallies and the paper's merge bound their union. Raises
     ConflictError, QuestionError where the span cuts a base window, and IncompatibleError where epochs differ in shape
     or hash.
     """

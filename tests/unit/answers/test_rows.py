@@ -13,9 +13,9 @@ from sfm_stream.answers.rows import answer, rollup_rows, window_rows
 from sfm_stream.answers.union_rows import union_rows
 from sfm_stream.errors import ConflictError, FormatError, IncompatibleError, NothingFound
 from sfm_stream.estimation.estimate import estimate, lower_bound
+from sfm_stream.estimation.mixed_union import estimate_union
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.sketch.merge import merge_tallies
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import StoredRecord, Window
@@ -180,11 +180,11 @@ def test_a_union_over_epochs_of_one_epsilon_is_tallied():
     assert (row.epoch, row.released, row.windows, row.complete) == (2, 3, 4, True)
 
 
-def test_a_union_over_epochs_of_two_epsilons_is_the_papers_merge():
+def test_a_union_over_epochs_of_two_epsilons_is_that_of_two_tallies():
     records = [sketched(0), sketched(1), sketched(2, k=K1, epoch=2), sketched(3, k=K1, epoch=2)]
     (row,) = range_of(Topics(records))
     tallies = [Tally.of(decode_release(r).sketch for r in part) for part in (records[:2], records[2:])]
-    assert row.estimate == estimate(merge_tallies(sorted(tallies, key=lambda tally: tally.flip_threshold)))
+    assert row.estimate == estimate_union(tallies)
     assert row.epsilon == pytest.approx(2 * 4 + 2 * 1)
     (dearer,) = union_rows(Topics(records), SELECTED, question("range", span(0, 4)))
     assert dearer.epsilon == pytest.approx(2 * 4.5 + 2 * 1.5)
