@@ -101,8 +101,8 @@ def rollup_rows(reader: TopicReader, terms: ReleaseTerms, question: Question) ->
 
 
 def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> AnswerRow:
-    counts = record.tally.sizes.counts if record.tally.sizes else ()
-    of_counts = sum(float(count.epsilon) for count in counts if count)
+    of_count = 0.0 if record.count_epsilon is None else float(record.count_epsilon)
+    each = epsilon_of(record.tally.flip_threshold) + of_count + terms.epsilon_selection
     window_ms = (record.window.end_ms - record.window.start_ms) // record.windows
     accounted = terms.absence.accounted(record.epoch, record.released, record.decided)
     return AnswerRow(
@@ -110,7 +110,7 @@ def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> AnswerRow:
         grain=record.grain,
         window=record.window,
         estimate=rollup_estimate(record, terms.absence),
-        epsilon=record.released * (epsilon_of(record.tally.flip_threshold) + terms.epsilon_selection) + of_counts,
+        epsilon=record.released * each,
         origin=record.origin or "merged",
         releases={record.span or duration(window_ms): record.released},
         windows=record.windows,

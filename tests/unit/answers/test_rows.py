@@ -1,10 +1,11 @@
 """Answers from published records, over a topic that is a list."""
 
 import math
+from decimal import Decimal
 
 import pytest
 from support.published_topics import K1, K4, T0, UTC, VIEWS, Topics, closed, question, rolled, sketched, span
-from support.rollup_runs import DAY_MS, HOUR_MS, Run, marker
+from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, Run, marker
 
 from sfm_stream.answers.asked_keys import asked_key
 from sfm_stream.answers.question import Question
@@ -16,6 +17,7 @@ from sfm_stream.estimation.estimate import estimate, lower_bound
 from sfm_stream.estimation.mixed_union import estimate_union
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.privacy.epsilon import epsilon_of
+from sfm_stream.sketch.sfm import NoisyCount
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import StoredRecord, Window
@@ -244,3 +246,42 @@ def test_an_answer_has_its_rows_and_a_line_for_each_key_without_one():
         answer(topics, VIEWS, Question("window", (asked_key("nobody", 1),)))
     with pytest.raises(NothingFound, match="pipeline views: no days are published yet, only windows"):
         answer(Topics(records), VIEWS, question("day"))
+
+
+# released spans
+
+
+def counted(number, **other):
+    return sketched(number, count=NoisyCount(40, Decimal("0.5")), **other)
+
+
+def test_a_merged_roll_up_has_the_price_of_bits_and_counts():
+    named = {"span": "15m", "spans": ("15m",)}
+    records = [*(counted(n, span="15m") for n in range(4)), closed(0, 4, **named)]
+    (row,) = rollup_rows(Topics(rollups=rolled(records)), SELECTED, question("hour"))
+    assert (row.origin, dict(row.releases), row.windows, row.missing) == ("merged", {"15m": 4}, 4, ())
+    assert row.epsilon == pytest.approx(4 * (4 + 0.5 + 0.5))
+    (window, *_) = window_rows(Topics(records), SELECTED, question("window"))
+    assert (window.origin, dict(window.releases), window.epsilon) == ("raw", {"15m": 1}, epsilon_of(K4) + 0.5 + 0.5)
+
+
+def test_a_roll_up_that_was_passed_on_is_raw_and_one_release():
+    spans = ("15m", "hour")
+    hour = counted(0, window_ms=HOUR_MS, span="hour")
+    records = [*(sketched(n, span="15m") for n in range(4)), closed(0, 4, span="15m", spans=spans)]
+    records += [hour, marker(T0, T0 + HOUR_MS, HOUR_MS, span="hour", spans=spans)]
+    (row,) = rollup_rows(Topics(rollups=rolled(records)), VIEWS, question("hour"))
+    assert (row.origin, dict(row.releases), row.windows, row.missing) == ("raw", {"hour": 1}, 1, ())
+    assert row.epsilon == epsilon_of(K4) + 0.5
+    assert row.estimate.value == pytest.approx(estimate(decode_release(hour).sketch).value, rel=1e-5)
+    (same,) = union_rows(Topics(records), VIEWS, question("range", span(0, 4)))
+    assert (same.origin, dict(same.releases), same.epsilon) == ("raw", {"hour": 1}, row.epsilon)
+
+
+@pytest.mark.parametrize("released", [3, 4])
+def test_what_a_merged_roll_up_is_missing_has_a_length_and_no_times(released):
+    records = [*(sketched(n) for n in range(released)), closed(0, 4)]
+    (row,) = rollup_rows(Topics(rollups=rolled(records)), VIEWS, question("hour"))
+    assert (row.missing_ms, row.missing) == ((QUARTER_MS, None) if released == 3 else (0, ()))
+    (row,) = rollup_rows(Topics(rollups=rolled(records)), PRESENCE, question("hour"))
+    assert (row.missing_ms, row.missing) == (0, ())

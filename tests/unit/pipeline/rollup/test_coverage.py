@@ -78,6 +78,13 @@ def test_an_epoch_without_the_key_is_empty_once_all_of_its_partitions_have_decid
     assert (part.estimate.status, whole.estimate.status) == (Status.LOWER_BOUND, Status.OK)
 
 
+def test_a_window_is_empty_once_the_partition_of_the_key_has_decided_it():
+    markers = [closed(0, high, partition=partition, partitions=2) for partition, high in ((0, 2), (1, 4))]
+    for partition, status in ((0, Status.LOWER_BOUND), (1, Status.OK)):
+        (row,) = unions([sketched(0, partition=partition, partitions=2), *markers], PRESENCE)
+        assert (row.estimate.status, row.complete) == (status, partition == 1)
+
+
 def test_windows_of_two_sizes_are_counted_each_in_its_own():
     records = [sketched(n) for n in range(4)] + [closed(0, 4)]
     start_ms = T0 + 4 * QUARTER_MS
