@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.decided_spans import DecidedSpans, span_name
-from sfm_stream.answers.published_records import releases_and_markers, rollup_revisions
+from sfm_stream.answers.published_records import OmittedRecords, newest_rollups, releases_and_markers
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.settled import settled
@@ -90,14 +90,9 @@ def _window_row(release: Release, terms: ReleaseTerms) -> AnswerRow:
 
 def rollup_rows(reader: TopicReader, terms: ReleaseTerms, question: Question) -> Iterator[AnswerRow]:
     """A row for each quarter, hour or day inside the span: of several published revisions the last one."""
-    newest: dict[tuple[Window, bytes, int, int], RollupRecord] = {}
-    for record in rollup_revisions(reader, terms.pipeline, question):
-        identity = (record.window, record.key, record.epoch, record.partition)
-        known = newest.get(identity)
-        if known is None or record.revision > known.revision:
-            newest[identity] = record
-    for identity in sorted(newest):
-        yield _rollup_row(newest.pop(identity), terms)
+    records = newest_rollups(reader, terms.pipeline, question, OmittedRecords())
+    found = [(r.window, r.key, r.epoch, r.partition, _rollup_row(r, terms)) for r in records]
+    yield from (row for *_, row in sorted(found, key=lambda each: each[:4]))
 
 
 def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> AnswerRow:

@@ -47,6 +47,8 @@ def test_a_union_with_withheld_windows_is_a_lower_bound(kafka: str, tmp_path: Pa
         assert SHOWN in table
         assert "lower_bound" in table
         assert "\x1b" not in table
+    (week,) = documents(here("estimate", run.config(), "--by", "week", "--json"))
+    assert (week["origin"], week["releases"], week["status"]) == ("merged", {"15m": 2}, "lower_bound")
     done = here("export", run.config(), "--out", tmp_path / "out.csv")
     assert done.returncode == 0
     assert (tmp_path / "out.csv").read_text().count(",ok,") == 2
