@@ -8,6 +8,8 @@ In a notebook::
         for row in answer(reader, release_terms(config), question).rows:
             print(row.key, row.window, row.estimate)
 
+The last seven days are `parse_question(config, "range", last="7d")`.
+
 Messages name the parts of a question as the command line writes them: --key, --from, --to, --last, --by.
 """
 

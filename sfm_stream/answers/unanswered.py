@@ -86,7 +86,7 @@ def _published_extent(reader: TopicReader, topic: str, pipeline: str, grain: str
 def _nothing_at_all(reader: TopicReader, pipeline: str, question: Question) -> str:
     if question.topic == ROLLUPS and _published_extent(reader, SKETCHES, pipeline).records:
         what = f"{question.grain}s are" if question.grain else "roll-ups are"
-        return f"pipeline {pipeline}: no {what} published yet, only windows: ask --by window, or --from and --to"
+        return f"pipeline {pipeline}: no {what} published yet, only windows: ask --by window, week or month, or --last"
     return f"pipeline {pipeline} has published nothing yet: no window of it is closed, or every key was withheld"
 
 
