@@ -202,7 +202,7 @@ def release_all(service: Service) -> None:
     worker = service.worker
     assert isinstance(worker, IngestWorker)
     wanted = START_MS + MINUTES * 60_000
-    turn(service, lambda: all(c[1].state.closed_through_ms >= wanted for c in worker.counters.values()))
+    turn(service, lambda: all(c[1].state.base.closed_through_ms >= wanted for c in worker.counters.values()))
     worker.checkpoint()
 
 

@@ -119,7 +119,7 @@ def pipeline(runs: int, folder: Path) -> None:
         for batch in batches:
             counter.add(extractor.columns([batch]))
         counter.finish()
-        assert len(counter.store.live_keys()) == PAGES  # everything that is queued is sorted in as well
+        assert len(counter.base.store.live_keys()) == PAGES  # everything that is queued is sorted in as well
 
     in_time = config.in_order_of_time()
     figures = [(cpu(typed), cpu(plain), cpu(lambda: count(in_time)), cpu(lambda: count(config))) for _ in range(runs)]
@@ -191,7 +191,7 @@ def memory(runs: int, folder: Path) -> None:
     rng = np.random.default_rng(1)
     cells = rng.integers(0, 4096 * 24, keys * items).astype(np.uint32)
     tracemalloc.start()
-    table, store = KeyTable(), WindowStore(SketchShape(4096, 24), 60_000)
+    table, store = KeyTable(), WindowStore(SketchShape(4096, 24))
     ids = np.fromiter(map(table.intern, names), np.int32, keys)
     before_rows = tracemalloc.get_traced_memory()[0]
     rows = np.tile(ids, items)

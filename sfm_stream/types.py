@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sfm_stream.units import CALENDAR_UNITS
 
 KeyPart: TypeAlias = str | int | bytes
 """One field of a counting key."""
@@ -103,6 +105,18 @@ class EventColumns:
     reasons: NDArray[np.uint8]
     new_keys: tuple[int, ...] = ()
 
+    def at(self, rows: NDArray[np.intp]) -> EventColumns:
+        """These rows alone."""
+        return replace(
+            self,
+            offsets=self.offsets[rows],
+            arrival_ms=self.arrival_ms[rows],
+            event_ms=self.event_ms[rows],
+            key_ids=self.key_ids[rows],
+            cells=self.cells[rows],
+            reasons=self.reasons[rows],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
@@ -141,25 +155,27 @@ class Record:
 class SpanProgress:
     """How far the windows of one released span are decided: which keys have a release, and with which bits.
 
-    Every window that ends at or before closed_through_ms is decided for ever and has its close marker. In the window
-    that starts there, the keys up to `cursor` are decided too, in the order of their canonical bytes.
+    name: of the span. Every window that ends at or before closed_through_ms is decided for ever and has its close
+    marker. In the window that starts there and ends at cursor_end_ms, the keys up to `cursor` are decided too, in the
+    order of their canonical bytes; without a cursor cursor_end_ms is None.
     """
 
-    size_ms: int
+    name: str
     closed_through_ms: int
     cursor: bytes | None = None
+    cursor_end_ms: int | None = None
 
     @property
     def drawn_through_ms(self) -> int:
         """End of the last window in which any key is decided. With a cursor this window is not closed yet."""
-        return self.closed_through_ms if self.cursor is None else self.closed_through_ms + self.size_ms
+        return self.closed_through_ms if self.cursor_end_ms is None else self.cursor_end_ms
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     """The committed state of one partition: all that its next owner needs to go on. OPERATOR DOMAIN.
 
-    fingerprint: of the configuration. source: the identity of the input. start_ms: the first window border.
+    fingerprint: of the configuration. source: the identity of the input. start_ms: the first border of the base span.
     latest_ms: upper end of plausible event times. offset: where replay starts. clock_ms: the largest arrival time
     before it. declared: a digest of those declared keys of this partition that took effect in a window in which
     anything is decided; "" before the first such window, and where keys are not declared. mark: of the bytes of the
@@ -172,25 +188,27 @@ class PartitionState:
     start_ms: int
     latest_ms: int
     spans: tuple[SpanProgress, ...]
+    """One for each released span, the base span first."""
     clock_ms: int
     offset: int
     declared: str = ""
     mark: str = ""
 
     @property
-    def span(self) -> SpanProgress:
-        """The one span that is released. Raises ValueError where there are several."""
-        (span,) = self.spans
-        return span
+    def base(self) -> SpanProgress:
+        """Of the finest span."""
+        return self.spans[0]
 
     @property
-    def closed_through_ms(self) -> int:
-        """Every window that ends at or before this is decided for ever."""
-        return min(span.closed_through_ms for span in self.spans)
+    def drawn(self) -> dict[str, int]:
+        """Span to the border up to which it is drawn, as in Step."""
+        if len(self.spans) == 1 and self.base.name not in CALENDAR_UNITS:
+            return {"": self.base.drawn_through_ms}
+        return {span.name: span.drawn_through_ms for span in self.spans}
 
     @property
     def drawn_through_ms(self) -> int:
-        """No key is decided in any window that starts at or after this."""
+        """No key is decided in any window, of any span, that starts at or after this."""
         return max(span.drawn_through_ms for span in self.spans)
 
 
@@ -205,10 +223,15 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One transaction: records to publish and positions to commit, all of them or none."""
+    """One transaction: records to publish and positions to commit, all of them or none.
+
+    drawn: (span, border) of each released span of which this step decides anything, released or withheld: no key is
+    decided in a window of it that starts at or after the border. span: its name; "" for the only one, of a fixed size.
+    """
 
     publish: tuple[Record, ...] = ()
     commit: tuple[Commit, ...] = ()
+    drawn: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

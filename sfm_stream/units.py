@@ -19,6 +19,9 @@ GRAINS: Final = ("quarter", "hour", "day")
 PUBLISHED_GRAINS: Final = (*GRAINS, "week", "month")
 """The grains of published roll-ups; of weeks and months only those that are released from raw."""
 
+CALENDAR_UNITS: Final = ("day", "week", "month")
+"""The windows that a zone decides, by length. A week begins on Monday."""
+
 INT31_MAX: Final = (1 << 31) - 1
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 

@@ -39,7 +39,7 @@ LAYERS = [
     ["config.values"],
     ["config.tables"],
     ["config.credentials"],
-    ["config.key_rule", "config.security", "config.setting_errors"],
+    ["config.key_rule", "config.security", "config.setting_errors", "config.span_rules"],
     ["config.rules"],
     ["config"],
     ["answers"],

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from sfm_stream.config.config import Config
 from sfm_stream.errors import QuestionError
 from sfm_stream.pipeline.rollup.calendar import Calendar
-from sfm_stream.readable import duration, local
+from sfm_stream.readable import local
 from sfm_stream.types import Window
 from sfm_stream.units import FOREVER_MS
 
@@ -33,16 +33,16 @@ def asked_span(config: Config, since: str | None, until: str | None, grain: str)
         raise QuestionError("--from is not before --to")
     if grain == "quarter" and "quarter" not in calendar.grains:
         raise QuestionError(f"--by quarter: days of {calendar.zone} are made of hours, no quarters are published")
-    size_ms = config.window.size
+    grid = config.grid
 
     def around(time_ms: int) -> Window:
         if grain == "window":
-            return Window(time_ms - time_ms % size_ms, time_ms - time_ms % size_ms + size_ms)
+            return Window(grid.floor(time_ms), grid.end(grid.floor(time_ms)))
         return calendar.span(grain, time_ms)
 
     inside = [t for t, given in ((start_ms, since), (end_ms, until)) if given and around(t).start_ms != t]
     if inside:
-        what = f"a window of {duration(size_ms)}" if grain == "window" else f"a {grain}"
+        what = f"a window of {config.window.size}" if grain == "window" else f"a {grain}"
         times = " and ".join(local(time_ms, calendar.zone) for time_ms in inside)
         nearest = _nearest(Window(start_ms, end_ms), around, calendar.zone)
         raise QuestionError(

@@ -47,7 +47,6 @@ def describe(config: Config) -> str:
         config.unit,
         config.keys,
         config.budget,
-        config.window.size,
         config.clock_margin_ms,
         config.whole,
     )

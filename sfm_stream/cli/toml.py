@@ -17,9 +17,10 @@ from sfm_stream.readable import duration
 def toml_lines(settings: Settings) -> Iterator[str]:
     """Every table that is there, with its defaults filled in; a setting without a value is left out."""
     for name in type(settings).model_fields:
-        table = getattr(settings, name)
-        if table is not None:
-            yield f"[{name}]"
+        content = getattr(settings, name)
+        tables = content if isinstance(content, tuple) else () if content is None else (content,)
+        for table in tables:
+            yield f"[[{name}]]" if isinstance(content, tuple) else f"[{name}]"
             yield from (f"{setting} = {value}" for setting, value in _values(table).items())
             yield ""
 

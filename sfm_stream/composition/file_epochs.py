@@ -6,6 +6,7 @@ from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.position import decode_state
 from sfm_stream.readable import instant
+from sfm_stream.transport.files.released_borders import released_by
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import PartitionState
 
@@ -19,42 +20,53 @@ def committed_states(config: Config, log: SqliteLog) -> dict[int, PartitionState
     """The committed state of every epoch of the pipeline in this file."""
     states: dict[int, PartitionState] = {}
     for worker in log.workers():
-        if (number := _epoch_of(config, worker)) is not None:
+        if (found := _epoch_and_span(config, worker)) is not None:
             for commit in log.positions(worker).values():
-                states[number] = decode_state(commit)
+                states[found[0]] = decode_state(commit)
     return states
 
 
-def _epoch_of(config: Config, worker: str) -> int | None:
-    """The epoch of this pipeline that a worker counts; None for a worker of another kind or pipeline."""
+def _epoch_and_span(config: Config, worker: str) -> tuple[int, str] | None:
+    """(epoch of this pipeline that a worker counts, the span of a note); None for one of another kind or pipeline."""
     prefix = ingest_worker(config, 0)[:-1]
-    number = worker.removeprefix(prefix)
-    return int(number) if worker.startswith(prefix) and number.isdecimal() else None
+    number, _, span = worker.removeprefix(prefix).partition("/")
+    return (int(number), span) if worker.startswith(prefix) and number.isdecimal() else None
 
 
 def require_nothing_lost(config: Config, log: SqliteLog, states: dict[int, PartitionState]) -> None:
     """Raise StateError where more was released into this output than it holds, unless a new epoch begins behind that.
 
-    states: of every epoch in the file. Beside the file lie notes of what was released into it. A border that the file
-    holds and the notes do not is noted now: a process was killed between a commit and its note, or the file was made
-    by a version without notes.
+    states: of every epoch in the file. Beside the file lie notes of what was released into it, of each span by itself.
+    A border that the file holds and the notes do not is noted now: a process was killed between a commit and its note,
+    or the file was made by a version without notes.
     """
     epoch, start = config.pipeline.epoch, config.window.start
-    drawn = {number: state.drawn_through_ms for number, state in states.items()}
     lost: dict[int, int] = {}
     for worker, end_ms in log.released.borders.items():
-        number = _epoch_of(config, worker)
-        if number is not None and end_ms > drawn.get(number, end_ms - 1):
-            lost[number] = end_ms
+        found = _epoch_and_span(config, worker)
+        if found is not None and end_ms > _held(states, *found, end_ms - 1):
+            lost[found[0]] = max(end_ms, lost.get(found[0], end_ms))
     if lost and (epoch <= max(lost) or start is None or start < max(lost.values())):
         number, border_ms = max(lost.items(), key=lambda item: item[1])
-        held = f"only those up to {instant(drawn[number])}" if number in drawn else "none of them"
+        held = f"only {_shown(states[number])}" if number in states else "none of them"
         raise StateError(
             f"{log.path}: epoch {number} of pipeline {config.pipeline.id} has released windows up to "
             f"{instant(border_ms)} into this output, and it holds {held}: it was restored from an older copy, replaced "
             "or deleted. Counting on from here would release the same windows a second time. Raise pipeline.epoch "
             f"above {max(lost)} and set window.start to {instant(border_ms)} or a later window border"
         )
-    for number, end_ms in drawn.items():
-        if end_ms > states[number].start_ms:
-            log.released.note(ingest_worker(config, number), end_ms)
+    for number, state in states.items():
+        for span, end_ms in state.drawn.items():
+            if end_ms > state.start_ms:
+                log.released.note(released_by(ingest_worker(config, number), span), end_ms)
+
+
+def _held(states: dict[int, PartitionState], epoch: int, span: str, unknown_ms: int) -> int:
+    """Up to when the file holds the windows of a span of an epoch."""
+    return states[epoch].drawn.get(span, unknown_ms) if epoch in states else unknown_ms
+
+
+def _shown(state: PartitionState) -> str:
+    return ", ".join(
+        f"those {f'of {span} ' if span else ''}up to {instant(end_ms)}" for span, end_ms in state.drawn.items()
+    )

@@ -84,7 +84,7 @@ def _begin(
             _log.info("epoch %d has begun before; --first-start does nothing", names.epoch)
             return False
         # Without window.start it is the next window border: the window of now would be counted in part.
-        start_ms = window.start if window.start is not None else (now_ms() // window.size + 1) * window.size
+        start_ms = window.start if window.start is not None else config.grid.end(config.grid.floor(now_ms()))
         require_unreleased(log, names, partitions, start_ms)
         others = {epoch for entries in known.values() for epoch in other_epochs(config, entries)}
         for entries in known.values():

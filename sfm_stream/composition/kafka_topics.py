@@ -16,7 +16,7 @@ from sfm_stream.transport.kafka.topic_changes import (
     pipeline_changes,
 )
 from sfm_stream.transport.kafka.topic_facts import TopicFacts
-from sfm_stream.transport.kafka.topic_rules import input_warnings, own_topics
+from sfm_stream.transport.kafka.topic_rules import WindowNeeds, input_warnings, own_topics
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
 from sfm_stream.transport.kafka.topics import existing, existing_or_created, facts, missing
 
@@ -40,7 +40,7 @@ def prepare(
         at_start[dead_letters] = dead_letters_at_start(found[dead_letters])
 
     def wrong(now: Mapping[str, TopicFacts]) -> list[str]:
-        return pipeline_changes(at_start.values(), now, source, rules, kafka, config.window)
+        return pipeline_changes(at_start.values(), now, source, rules, kafka, _windows(config))
 
     if lines := wrong(found):
         raise ConfigError(*lines)
@@ -54,6 +54,13 @@ def missing_topics(config: Config, cluster: Cluster) -> list[str]:
     source, kafka = config.kafka.topic, config.kafka
     rules = own_topics(config.pipeline.id, kafka.outbox_retention)
     found = existing(cluster, source, rules)
-    if lines := pipeline_changes((), found, source, rules, kafka, config.window):
+    if lines := pipeline_changes((), found, source, rules, kafka, _windows(config)):
         raise ConfigError(*lines)
     return missing(cluster, rules, found)
+
+
+def _windows(config: Config) -> WindowNeeds:
+    """The windows of the pipeline, for the rules of its input."""
+    window, span, grid = config.window, config.budget.spans[-1], config.grids[-1]
+    longest = f"a {span.name}" if len(config.grids) > 1 else "window.size"
+    return WindowNeeds(grid.longest_ms, window.grace_ms, window.max_future_skew, longest)

@@ -38,10 +38,12 @@ from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
+from sfm_stream.privacy.released_span import ReleasedSpan, widest
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.units import FOREVER_MS
-from sfm_stream.windows.tumbling import Tumbling
+from sfm_stream.windows.grid import Grid, grid_of
+from sfm_stream.windows.tumbling import Tumbling, last_border
 from sfm_stream.windows.whole import Whole
 
 if TYPE_CHECKING:
@@ -59,10 +61,8 @@ class Config:
 
     settings: Settings
     folder: Path
-    shape: SketchShape
     item_hash: ItemHash
     keys: KeyRule
-    flip_threshold: int
     calendar: Calendar
     budget: Budget
     security: Mapping[str, Any] = field(repr=False)
@@ -165,6 +165,21 @@ class Config:
         return Absence(self.pipeline.epoch if isinstance(self.keys, PresenceIsPublic) else None)
 
     @property
+    def cells(self) -> SketchShape:
+        """The shape in which the cells of items are extracted; those of every released span are made of them."""
+        return widest(self.budget.spans)
+
+    @property
+    def grid(self) -> Grid:
+        """The borders of the base span."""
+        return self.grids[0]
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The borders of each released span, in their order."""
+        return tuple(grid_of(span.name, self.calendar.zone) for span in self.budget.spans)
+
+    @property
     def input_path(self) -> str:
         path = self.files[0].path
         return path if path == STDIN else str(self.folder / path)
@@ -193,15 +208,17 @@ class Config:
             keys=self.keys,
             fingerprint=self.fingerprint(partitions),
             limits=Limits(**self.limits.model_dump()),
+            coarser=self.grids[1:],
         )
 
     def _windows(self, start_ms: int | None, end_ms: int) -> Tumbling:
-        window = self.window
+        window, end_ms = self.window, last_border(self.grid, end_ms)
         if self.whole:
-            return Whole(window.size, 0, 0, start_ms or 0, end_ms, None, start_ms is not None, window.end)
+            known, given = start_ms is not None, window.start is not None
+            return Whole(self.grid, 0, 0, start_ms or 0, end_ms, None, known, window.end, given)
         if start_ms is None:
             raise UsageError("windows in order of time need a first border")
-        return Tumbling(window.size, window.grace_ms, self._skew_ms, start_ms, end_ms, self.clock_margin_ms)
+        return Tumbling(self.grid, window.grace_ms, self._skew_ms, start_ms, end_ms, self.clock_margin_ms)
 
     @property
     def _skew_ms(self) -> int:
@@ -216,13 +233,14 @@ class Config:
     def fingerprint(self, partitions: int) -> str:
         """The fingerprint: 32 hex digits over all settings that must not change within an epoch. It is public."""
         selected = self.keys if isinstance(self.keys, SelectedKeys) else None
+        base, *coarser = self.budget.spans
         parts = {
             "pipeline": self.pipeline.id,
-            "shape": str(self.shape),
+            "shape": str(base.shape),
             "hash": self.item_hash.name,
-            "k": self.flip_threshold,
+            "k": base.flip_threshold,
             **({"count_share": plain(self.settings.privacy.count_share)} if self.settings.privacy.count_share else {}),
-            "window_ms": self.window.size,
+            "window_ms": base.size_ms,
             "keys": self.settings.privacy.keys,
             "selection": [plain(selected.epsilon), plain(selected.delta)] if selected else None,
             "event": [*self.event.key, self.event.item, self.event.time, self.event.time_unit],
@@ -232,10 +250,17 @@ class Config:
             # With a larger margin, records that a step of a broker's clock had made late would count after all.
             **({} if self.clock_margin_ms is None else {"clock_margin_ms": self.clock_margin_ms}),
             **({"order": "any", "window_end_ms": self.window.end} if self.whole else {}),
+            # What earlier versions did not have is left out where it is not used, so that their epochs go on.
+            **({} if base.size_ms else {"window": [base.name, self.calendar.zone]}),
+            **({"spans": [self._span_parts(span) for span in coarser]} if coarser else {}),
             "partitions": partitions,
             **({"partitioner": self.settings.kafka.partitioner} if self.settings.kafka else {}),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+    def _span_parts(self, span: ReleasedSpan) -> list[object]:
+        length = [span.name, self.calendar.zone] if span.size_ms is None else span.size_ms
+        return [length, str(span.shape), span.flip_threshold, plain(span.count_epsilon)]
 
 
 def load_config(path: Path) -> Config:

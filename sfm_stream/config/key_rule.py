@@ -8,16 +8,17 @@ from sfm_stream.errors import ConfigError
 from sfm_stream.privacy.epsilon import parse_epsilon
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.selection import parse_delta, selection_table
-from sfm_stream.readable import duration, instant
+from sfm_stream.readable import instant
 from sfm_stream.types import KeyValue
 from sfm_stream.units import INT64_MAX, INT64_MIN
+from sfm_stream.windows.grid import Grid
 from sfm_stream.wire.keys import encode_key
 
 
-def key_rule(settings: Settings, size_ms: int, problems: list[str]) -> KeyRule:
+def key_rule(settings: Settings, grid: Grid | None, problems: list[str]) -> KeyRule:
     """The rule of privacy.keys.
 
-    size_ms: of a window; 0 where window.size is wrong. problems: of declared keys, each is added here. Raises
+    grid: of the base span; None where window.size is wrong. problems: of declared keys, each is added here. Raises
     ConfigError where there can be no rule.
     """
     privacy = settings.privacy
@@ -29,7 +30,7 @@ def key_rule(settings: Settings, size_ms: int, problems: list[str]) -> KeyRule:
     if privacy.keys == "presence_is_public":
         return PresenceIsPublic()
     if privacy.keys == "declared":
-        return _declared_keys(settings, size_ms, problems)
+        return _declared_keys(settings, grid, problems)
     if privacy.epsilon_selection is None or privacy.delta_selection is None:
         raise ConfigError(
             'privacy.epsilon_selection and privacy.delta_selection: both are needed for privacy.keys = "selected"'
@@ -39,14 +40,14 @@ def key_rule(settings: Settings, size_ms: int, problems: list[str]) -> KeyRule:
     return SelectedKeys(epsilon, delta, selection_table(epsilon, delta))
 
 
-def _declared_keys(settings: Settings, size_ms: int, problems: list[str]) -> DeclaredKeys:
+def _declared_keys(settings: Settings, grid: Grid | None, problems: list[str]) -> DeclaredKeys:
     privacy = settings.privacy
     effective_ms: dict[KeyValue, int] = {} if settings.event.key else {(): 0}
     lists = [(0, privacy.declared)] + [(later.since, later.keys) for later in privacy.declared_from]
     for since_ms, entries in lists:
-        if size_ms and since_ms % size_ms:
+        if since_ms and grid is not None and grid.floor(since_ms) != since_ms:
             problems.append(
-                f"privacy.declared_from.since: {instant(since_ms)} is not a border of windows of {duration(size_ms)}"
+                f"privacy.declared_from.since: {instant(since_ms)} is not a border of windows of {settings.window.size}"
             )
         for entry in entries:
             key = _key(settings, entry, problems)

@@ -12,18 +12,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from sfm_stream.config.key_rule import key_rule
 from sfm_stream.config.security import client_security
-from sfm_stream.config.tables import PrivacyTable, Settings, SketchTable
-from sfm_stream.errors import ConfigError, EpsilonError, SfmStreamError
+from sfm_stream.config.span_rules import base_size_ms, released_spans, size_problems, zone_problems
+from sfm_stream.config.tables import Settings, SketchTable
+from sfm_stream.errors import ConfigError, SfmStreamError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.rollup.calendar import Calendar, calendar
 from sfm_stream.privacy.budget import Budget, require_within
-from sfm_stream.privacy.epsilon import flip_threshold_of, parse_epsilon, parts_of, plain
 from sfm_stream.privacy.key_rules import KeyRule, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan
-from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import XXH64, ItemHash, keyed_blake2b
-from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.units import HOUR_MS
+from sfm_stream.windows.grid import Grid, grid_of
 
 _T = TypeVar("_T")
 STDIN = "-"
@@ -34,10 +32,8 @@ OWN_TOPICS = ("outbox", "ledger", "sketches", "rollups", "dead-letters")
 class Derived(NamedTuple):
     """The values that are derived from valid settings."""
 
-    shape: SketchShape
     item_hash: ItemHash
     keys: KeyRule
-    flip_threshold: int
     calendar: Calendar
     budget: Budget
     security: Mapping[str, Any]
@@ -56,13 +52,17 @@ def derived(settings: Settings, folder: Path) -> Derived:
             problems.extend(error.problems if isinstance(error, ConfigError) else (f"{table}.{error}",))
             return None
 
-    size_ms = _usable_size_ms(settings)
-    shape = attempt("sketch", lambda: SketchShape(settings.sketch.buckets, settings.sketch.levels))
-    parts = attempt("privacy", lambda: _parts_of_epsilon(settings.privacy))
+    size_ms = base_size_ms(settings)
+    problems.extend(size_problems(settings))
+    zone = attempt("", lambda: calendar(settings.rollup.zone, size_ms or 1, settings.event.earliest))
+    if zone is not None:
+        problems.extend(zone_problems(settings, zone))
+    spans = attempt("", lambda: released_spans(settings))
     item_hash = attempt("sketch.hash_key_file", lambda: _item_hash(settings.sketch, folder))
-    keys = attempt("privacy", lambda: key_rule(settings, size_ms, problems))
-    problems.extend(_window_problems(settings, size_ms))
-    problems.extend(_order_problems(settings))
+    grid = grid_of(settings.window.size, zone.zone) if zone is not None and size_ms != 0 else None
+    keys = attempt("privacy", lambda: key_rule(settings, grid, problems))
+    problems.extend(_window_problems(settings, grid))
+    problems.extend(_order_problems(settings, grid))
     latest_ms = MAX_TIME_MS if settings.event.latest is None else settings.event.latest
     attempt("event", lambda: event_schema(settings, latest_ms))
     if settings.event.time is None and settings.kafka is None:
@@ -70,14 +70,11 @@ def derived(settings: Settings, folder: Path) -> Derived:
     problems.extend(_file_problems(settings, folder))
     problems.extend(_topic_problems(settings))
     security = attempt("kafka", lambda: client_security(settings.kafka, folder) if settings.kafka else {})
-    zone = attempt("", lambda: calendar(settings.rollup.zone, size_ms or 1, settings.event.earliest))
-    if problems or shape is None or parts is None or item_hash is None or keys is None or zone is None:
+    if problems or spans is None or item_hash is None or keys is None or zone is None:
         raise ConfigError(*problems)
-    threshold, count_epsilon = flip_threshold_of(parts[0]), parts[1]
-    span = ReleasedSpan(settings.window.size, settings.privacy.epsilon, threshold, count_epsilon, shape)
-    budget = _budget(span, keys, zone)
+    budget = _budget(spans, keys, zone)
     require_within(budget, settings.privacy.max_epsilon_per_item_day)
-    return Derived(shape, item_hash, keys, threshold, zone, budget, security or {})
+    return Derived(item_hash, keys, zone, budget, security or {})
 
 
 def event_schema(settings: Settings, latest_ms: int) -> EventSchema:
@@ -97,12 +94,6 @@ def event_schema(settings: Settings, latest_ms: int) -> EventSchema:
     )
 
 
-def _usable_size_ms(settings: Settings) -> int:
-    """Length of a window; 0 if it is wrong, which _window_problems reports, and no other rule has to."""
-    size_ms = settings.window.size
-    return size_ms if size_ms and HOUR_MS % size_ms == 0 else 0
-
-
 def _item_hash(sketch: SketchTable, folder: Path) -> ItemHash:
     if sketch.hash == "xxh64":
         if sketch.hash_key_file is not None:
@@ -116,40 +107,27 @@ def _item_hash(sketch: SketchTable, folder: Path) -> ItemHash:
         raise ConfigError(f"sketch.hash_key_file: {error.strerror or error}") from None
 
 
-def _parts_of_epsilon(privacy: PrivacyTable) -> tuple[Decimal, Decimal]:
-    """(epsilon of the bits, epsilon of the count) of one release. Raises ConfigError, EpsilonError."""
-    whole, share = parse_epsilon(privacy.epsilon), privacy.count_share
-    try:
-        return parts_of(whole, share)
-    except EpsilonError as error:
-        raise ConfigError(
-            f"privacy.count_share: {plain(share)} of privacy.epsilon, {plain(whole)}, pays for the count of a release "
-            f"and the rest for its bits: {error}. Choose another share, or 0 for releases without a count"
-        ) from None
-
-
-def _budget(span: ReleasedSpan, keys: KeyRule, zone: Calendar) -> Budget:
+def _budget(spans: tuple[ReleasedSpan, ...], keys: KeyRule, zone: Calendar) -> Budget:
     selected = keys if isinstance(keys, SelectedKeys) else None
     return Budget(
-        (span,),
+        spans,
         selected.epsilon if selected else Decimal(0),
         selected.delta if selected else Decimal(0),
         zone.longest_day_ms,
+        zone.day_step_ms,
     )
 
 
-def _window_problems(settings: Settings, size_ms: int) -> Iterator[str]:
+def _window_problems(settings: Settings, grid: Grid | None) -> Iterator[str]:
     window = settings.window
-    if not size_ms:
-        yield f"window.size: {duration(window.size)} does not divide one hour"
-    elif window.start is not None and window.start % size_ms:
-        yield f"window.start: not a border of windows of {duration(window.size)}"
+    if grid is not None and window.start is not None and grid.floor(window.start) != window.start:
+        yield f"window.start: not a border of windows of {window.size}"
     if window.start is not None and window.start < 0:
         yield "window.start: before 1970"
 
 
-def _order_problems(settings: Settings) -> Iterator[str]:
-    """Problems of input.order, and of the settings that belong to one order only."""
+def _order_problems(settings: Settings, grid: Grid | None) -> Iterator[str]:
+    """Problems of input.order, and of the settings that belong to one order only. grid: of the base span."""
     source, window = settings.input, settings.window
     if source is not None and source.order == "any" and not source.complete:
         yield (
@@ -157,8 +135,8 @@ def _order_problems(settings: Settings) -> Iterator[str]:
             'that, or order = "time"'
         )
     if source is not None and source.complete and source.order != "time":
-        if window.end is not None and window.size and window.end % window.size:
-            yield f"window.end: not a border of windows of {duration(window.size)}"
+        if window.end is not None and grid is not None and grid.floor(window.end) != window.end:
+            yield f"window.end: not a border of windows of {window.size}"
         if window.end is not None and window.end <= (window.start or 0):
             yield "window.end: not after window.start"
         return

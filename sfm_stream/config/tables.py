@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from sfm_stream.config.values import Address, Duration, FieldPaths, Instant, KeyEntry, Number
+from sfm_stream.config.values import Address, Duration, FieldPaths, Instant, KeyEntry, Number, SpanName
 from sfm_stream.units import DAY_MS, HOUR_MS
 
 
@@ -53,7 +53,8 @@ class EventTable(SettingsTable):
 
 
 class WindowTable(SettingsTable):
-    size: Duration
+    size: SpanName
+    """The finest span that is released: a length that divides one hour, or "hour", "day", "week", "month"."""
     grace: Duration | None = None
     """How late a record may be. Needed if the input is read in order of time; unused if it is counted whole."""
     start: Instant | None = None
@@ -94,6 +95,19 @@ class PrivacyTable(SettingsTable):
     declared_from: list[DeclaredFrom] = []
     epsilon_selection: Number | None = None
     delta_selection: Number | None = None
+
+
+class SpanTable(SettingsTable):
+    """A coarser span that is released from raw as well; one table [[spans]] for each."""
+
+    size: SpanName
+    epsilon: Number
+    """Of one release of this span."""
+    count_share: Number | None = None
+    """As privacy.count_share, which is the default."""
+    buckets: StrictInt | None = None
+    levels: StrictInt | None = None
+    """Of its sketches; the defaults are those of [sketch]."""
 
 
 class RollupTable(SettingsTable):
@@ -170,6 +184,7 @@ class Settings(SettingsTable):
     window: WindowTable
     sketch: SketchTable = SketchTable()
     privacy: PrivacyTable
+    spans: tuple[SpanTable, ...] = ()
     rollup: RollupTable = RollupTable()
     output: OutputTable | None = None
     kafka: KafkaTable | None = None

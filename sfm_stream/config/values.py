@@ -14,19 +14,29 @@ from typing import Annotated, Any, get_args
 from pydantic import BeforeValidator, StrictInt, StrictStr
 from pydantic.fields import FieldInfo
 
-from sfm_stream.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from sfm_stream.readable import duration, parse_duration
+from sfm_stream.units import CALENDAR_UNITS
+from sfm_stream.windows.grid import HOUR
 
-_UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
-_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
 def duration_ms(value: Any) -> int:
     """Milliseconds of a duration such as "500ms", "90s", "30m", "2h" or "1d"."""
-    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
+    span_ms = parse_duration(value) if isinstance(value, str) else None
+    if span_ms is None:
         raise ValueError('expected a duration in quotes, such as "30m" (units ms, s, m, h, d)')
-    return int(match[1]) * _UNITS_MS[match[2]]
+    return span_ms
+
+
+def span_name(value: Any) -> str:
+    """The name of a released span: "hour", "day", "week", "month", or its length in one spelling: 300s is "5m"."""
+    if isinstance(value, str):
+        if value in (HOUR, *CALENDAR_UNITS):
+            return value
+        if (size_ms := parse_duration(value)) is not None:
+            return duration(size_ms)
+    raise ValueError('expected a duration in quotes, such as "5m", or one of "hour", "day", "week", "month"')
 
 
 def instant_ms(value: Any) -> int:
@@ -61,6 +71,7 @@ def address(value: Any) -> str:
 
 Address = Annotated[str, BeforeValidator(address)]
 Duration = Annotated[int, BeforeValidator(duration_ms)]
+SpanName = Annotated[str, BeforeValidator(span_name)]
 Instant = Annotated[int, BeforeValidator(instant_ms)]
 FieldPaths = Annotated[tuple[str, ...], BeforeValidator(field_paths)]
 Number = Annotated[Decimal, BeforeValidator(number)]

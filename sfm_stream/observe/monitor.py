@@ -217,12 +217,12 @@ def _of_ingest(worker: IngestWorker, topic: str) -> Iterator[Measurement]:
 def _of_counters(counters: Mapping[int, tuple[int, WindowCounter]]) -> Iterator[Measurement]:
     now = now_ms()
     for partition, (clock_ms, counter) in counters.items():
-        labels, state, held = (str(partition),), counter.state, counter.store.raw_bytes()
-        yield metrics.OPEN_WINDOWS, labels, len(counter.store.starts())
+        labels, state, held = (str(partition),), counter.state, counter.raw_bytes
+        yield metrics.OPEN_WINDOWS, labels, counter.open_windows
         yield metrics.OPEN_KEYS, labels, len(counter.keys)
         yield metrics.RAW_BYTES, labels, held
         yield metrics.RAW_RATIO, labels, held / counter.plan.limits.max_raw_bytes
-        yield metrics.CLOSED_THROUGH, labels, state.closed_through_ms / 1000
+        yield metrics.CLOSED_THROUGH, labels, state.base.closed_through_ms / 1000
         if clock_ms != NO_TIME:
             committed_ms = state.clock_ms if state.clock_ms != NO_TIME else min(state.start_ms, clock_ms)
             yield metrics.CLOCK_DELAY, labels, (now - clock_ms) / 1000

@@ -14,7 +14,6 @@ from sfm_stream.planning.level import KNOWN, Level, most_releases
 from sfm_stream.planning.questions import PlannedQuestion, fits, length_ms, windows_a_day, windows_in
 from sfm_stream.privacy.epsilon import decimals, parts_of
 from sfm_stream.privacy.released_span import ReleasedSpan
-from sfm_stream.readable import duration
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.units import DAY_MS
 
@@ -41,7 +40,7 @@ def planned_span(span: ReleasedSpan) -> PlannedSpan:
     """A released span of a configuration as a planner judges it."""
     with decimals():
         share = span.count_epsilon / span.epsilon
-    return PlannedSpan(duration(span.size_ms), span.epsilon, share, span.shape)
+    return PlannedSpan(span.name, span.epsilon, share, span.shape)
 
 
 @dataclass(frozen=True, slots=True)

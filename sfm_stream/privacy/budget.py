@@ -9,56 +9,48 @@ from operator import add
 
 from sfm_stream.errors import BudgetError
 from sfm_stream.privacy.epsilon import decimals, places_for, plain
-from sfm_stream.privacy.released_span import ReleasedSpan, only
+from sfm_stream.privacy.released_span import ReleasedSpan
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The price of one release and how many of them one item can be in.
+    """The price of one release of each span and how many of them one item can be in.
 
-    spans: what is released. epsilon_selection, delta_selection: the price of selecting keys, 0 in other modes.
-    longest_day_ms: the longest day in use. An item active in w windows of a day under m keys loses
-    m * w * (epsilon + epsilon_selection) with delta m * w * delta_selection (basic composition).
+    spans: what is released. epsilon_selection, delta_selection: the price of selecting keys in one window, 0 in other
+    modes. longest_day_ms: the longest day in use. day_step_ms: every day begins on a multiple of it. Under each of its
+    keys an item loses, for each span and each window of it in which it is active, the epsilon of that span and
+    epsilon_selection, with delta_selection (basic composition). A coarser span is no exception: its releases are of
+    the same items as those of the spans inside it.
     """
 
     spans: tuple[ReleasedSpan, ...]
     epsilon_selection: Decimal
     delta_selection: Decimal
     longest_day_ms: int
+    day_step_ms: int
 
-    @property
-    def epsilon(self) -> Decimal:
-        """Of one release, its bits and its count together."""
-        return only(self.spans).epsilon
-
-    @property
-    def windows_per_day(self) -> int:
-        """Windows in the longest day in use."""
-        return self._releases_per_day(only(self.spans))
-
-    @property
-    def epsilon_per_window(self) -> Decimal:
-        """The loss of an item in one window under one key."""
+    def epsilon_per_window(self, span: ReleasedSpan) -> Decimal:
+        """The loss of an item in one window of this span, under one key."""
         with decimals(self._places):
-            return self.epsilon + self.epsilon_selection
+            return span.epsilon + self.epsilon_selection
+
+    def windows_per_day(self, span: ReleasedSpan) -> int:
+        """The most windows of this span that the longest day in use touches."""
+        return span.windows_per_day(self.longest_day_ms, self.day_step_ms)
 
     @property
     def epsilon_per_day(self) -> Decimal:
-        """The loss of an item that is active in every window of the longest day, under one key."""
+        """The loss of an item that is active in every window of every span in the longest day, under one key."""
         with decimals(self._places):
             return reduce(
-                add, (self._releases_per_day(span) * (span.epsilon + self.epsilon_selection) for span in self.spans)
+                add, (self.windows_per_day(span) * (span.epsilon + self.epsilon_selection) for span in self.spans)
             )
 
     @property
     def delta_per_day(self) -> Decimal:
         """The delta that goes with epsilon_per_day."""
         with decimals(self._places):
-            return reduce(add, (self._releases_per_day(span) * self.delta_selection for span in self.spans))
-
-    def _releases_per_day(self, span: ReleasedSpan) -> int:
-        """Windows of this span in the longest day in use."""
-        return self.longest_day_ms // span.size_ms
+            return reduce(add, (self.windows_per_day(span) * self.delta_selection for span in self.spans))
 
     @property
     def _places(self) -> int:
@@ -72,6 +64,17 @@ def require_within(budget: Budget, max_epsilon_per_item_day: Decimal) -> None:
     if max_epsilon_per_item_day.is_nan() or budget.epsilon_per_day > max_epsilon_per_item_day:
         raise BudgetError(
             f"privacy.max_epsilon_per_item_day is {plain(max_epsilon_per_item_day)}, but an item in all "
-            f"{budget.windows_per_day} windows of a day can lose epsilon {plain(budget.epsilon_per_day)} under one key "
-            f"({plain(budget.epsilon_per_window)} a window). Use longer windows, a smaller epsilon, or raise the limit"
+            f"{_windows(budget)} of a day can lose epsilon {plain(budget.epsilon_per_day)} under one key "
+            f"({_prices(budget)}). Use longer windows, a smaller epsilon, or raise the limit"
         )
+
+
+def _windows(budget: Budget) -> str:
+    if len(budget.spans) == 1:
+        return f"{budget.windows_per_day(budget.spans[0])} windows"
+    return "windows (" + ", ".join(f"{budget.windows_per_day(span)} of {span.name}" for span in budget.spans) + ")"
+
+
+def _prices(budget: Budget) -> str:
+    prices = [(plain(budget.epsilon_per_window(span)), span.name) for span in budget.spans]
+    return ", ".join(f"{price} a {name if len(prices) > 1 else 'window'}" for price, name in prices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from math import gcd
 
 from sfm_stream.privacy.epsilon import decimals, places_for
 from sfm_stream.sketch.shape import SketchShape
@@ -11,14 +12,16 @@ from sfm_stream.sketch.shape import SketchShape
 
 @dataclass(frozen=True, slots=True)
 class ReleasedSpan:
-    """A length of time whose raw sketches are released, one for each key and window of this length.
+    """A length of time whose raw sketches are released, one for each key and window of it.
 
-    epsilon: of one release, its bits and its count together. flip_threshold: what the flip makes of the part for the
-    bits, an integer on the grid of 2^-64. count_epsilon: the part for the noisy count; 0: releases have none. shape: of
-    the sketches.
+    name: as it was configured: "5m", "hour", "day". size_ms: of every window; None for days, weeks and months of a
+    zone. epsilon: of one release, its bits and its count together. flip_threshold: what the flip makes of the part for
+    the bits, an integer on the grid of 2^-64. count_epsilon: the part for the noisy count; 0: releases have none.
+    shape: of the sketches.
     """
 
-    size_ms: int
+    name: str
+    size_ms: int | None
     epsilon: Decimal
     flip_threshold: int
     count_epsilon: Decimal
@@ -30,8 +33,15 @@ class ReleasedSpan:
         with decimals(places_for(self.epsilon) + places_for(self.count_epsilon)):
             return self.epsilon - self.count_epsilon
 
+    def windows_per_day(self, longest_day_ms: int, day_step_ms: int) -> int:
+        """The most windows of this span that one day can touch. day_step_ms: every day begins on a multiple of it."""
+        if self.size_ms is None:
+            return 1
+        # The later in a window a day begins, the more windows it touches.
+        latest_ms = self.size_ms - gcd(self.size_ms, day_step_ms)
+        return -(-(latest_ms + longest_day_ms) // self.size_ms)
 
-def only(spans: tuple[ReleasedSpan, ...]) -> ReleasedSpan:
-    """The one span of a pipeline. Raises ValueError where there are several."""
-    (span,) = spans
-    return span
+
+def widest(spans: tuple[ReleasedSpan, ...]) -> SketchShape:
+    """The shape with the most buckets and the most levels of all spans, which folds into the shape of each."""
+    return SketchShape(max(span.shape.buckets for span in spans), max(span.shape.levels for span in spans))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
-from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, SelectedKeys
+from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.units import HOUR_MS, MINUTE_MS, SECOND_MS
 
@@ -31,7 +31,6 @@ def statement(
     unit: str,
     keys: KeyRule,
     budget: Budget,
-    window_ms: int,
     clock_margin_ms: int | None = None,
     whole: bool = False,
 ) -> str:
@@ -40,17 +39,12 @@ def statement(
     unit: the privacy unit, "removed" or "blanked". clock_margin_ms: how far arrival times may step back; None where the
     log does not give them. whole: the input is counted whole, in any order.
     """
-    a_window, a_day = plain(budget.epsilon_per_window), plain(budget.epsilon_per_day)
     lines = [
-        f"Pipeline {pipeline}. For each key and window of {_span(window_ms)}, what is published is "
-        f"{_promise(keys, budget)} for neighbouring inputs in which {_UNITS[unit, whole]}.",
+        f"Pipeline {pipeline}. {_promises(keys, budget)} for neighbouring inputs in which {_UNITS[unit, whole]}.",
         *([] if clock_margin_ms is None else [_assumption(clock_margin_ms)]),
         _keys(keys),
-        *(_parts(span) for span in budget.spans if span.count_epsilon),
-        f"An item active in w windows of a day under m keys loses at most m * w * {a_window} epsilon"
-        + (f", with delta m * w * {plain(budget.delta_selection)}" if budget.delta_selection else "")
-        + f". The longest day in use has {budget.windows_per_day} windows: at most {a_day} epsilon a "
-        + "day under one key"
+        *(_parts(span, len(budget.spans) > 1) for span in budget.spans if span.count_epsilon),
+        f"{_loss(budget)}: at most {plain(budget.epsilon_per_day)} epsilon a day under one key"
         + (f", with delta {plain(budget.delta_per_day)}" if budget.delta_selection else "")
         + ". An item that is always active can be averaged out over many windows.",
         "Roll-ups, merges and estimates are computed from releases alone and cost nothing more.",
@@ -63,22 +57,55 @@ def statement(
     return "\n\n".join(lines)
 
 
-def _promise(keys: KeyRule, budget: Budget) -> str:
-    """The guarantee of one release, with its numbers."""
-    if isinstance(keys, SelectedKeys):
-        return f"({plain(budget.epsilon_per_window)}, {plain(budget.delta_selection)})-differentially private"
-    private = f"{plain(budget.epsilon)}-differentially private"
-    if isinstance(keys, DeclaredKeys):
-        return private
-    return f"{private}, provided that the key has another item in that window (else presence tells of the item),"
-
-
-def _parts(span: ReleasedSpan) -> str:
-    """What a release with a noisy count is made of."""
+def _promises(keys: KeyRule, budget: Budget) -> str:
+    """The guarantee of one release of each span, with its numbers."""
+    alone = isinstance(keys, PresenceIsPublic)
+    provided = (
+        ", provided that the key has another item in that window (else presence tells of the item)," if alone else ""
+    )
+    if len(budget.spans) == 1:
+        (span,) = budget.spans
+        return f"For each key and {_window(span)}, what is published is {_private(budget, span)}{provided}"
+    each = "; ".join(f"of each {_window(span)}: {_private(budget, span)}" for span in budget.spans)
     return (
-        f"A release has two parts with coins of their own: flipped bits at epsilon {plain(span.bits_epsilon)}, and the "
-        f"number of set cells with discrete Laplace noise at epsilon {plain(span.count_epsilon)}. An item changes at "
-        f"most one bit, and the number by at most 1: both together cost it the sum, {plain(span.epsilon)}."
+        f"What is published for each key is ({each}){provided} and of all spans together differentially private with "
+        f"the sum of these epsilons{' and deltas' if budget.delta_selection else ''},"
+    )
+
+
+def _private(budget: Budget, span: ReleasedSpan) -> str:
+    epsilon = plain(budget.epsilon_per_window(span))
+    if budget.delta_selection:
+        return f"({epsilon}, {plain(budget.delta_selection)})-differentially private"
+    return f"{epsilon}-differentially private"
+
+
+def _loss(budget: Budget) -> str:
+    """What an item loses, by the windows in which it is active, and how many of them a day has."""
+    if len(budget.spans) == 1:
+        (span,) = budget.spans
+        return (
+            f"An item active in w windows of a day under m keys loses at most m * w * "
+            f"{plain(budget.epsilon_per_window(span))} epsilon"
+            + (f", with delta m * w * {plain(budget.delta_selection)}" if budget.delta_selection else "")
+            + f". The longest day in use has {budget.windows_per_day(span)} windows"
+        )
+    prices = ", ".join(f"{plain(budget.epsilon_per_window(span))} for each {_window(span)}" for span in budget.spans)
+    counts = ", ".join(f"{budget.windows_per_day(span)} of {span.name}" for span in budget.spans)
+    return (
+        f"An item loses, under each of its keys, at most this epsilon in every window in which it is active: {prices}"
+        + (f", each with delta {plain(budget.delta_selection)}" if budget.delta_selection else "")
+        + f". The longest day in use touches so many windows: {counts}"
+    )
+
+
+def _parts(span: ReleasedSpan, one_of_several: bool) -> str:
+    """What a release with a noisy count is made of."""
+    whose = f" of {span.name}" if one_of_several else ""
+    return (
+        f"A release{whose} has two parts with coins of their own: flipped bits at epsilon {plain(span.bits_epsilon)}, "
+        f"and the number of set cells with discrete Laplace noise at epsilon {plain(span.count_epsilon)}. An item "
+        f"changes at most one bit, and the number by at most 1: both together cost it the sum, {plain(span.epsilon)}."
     )
 
 
@@ -109,6 +136,10 @@ def _keys(keys: KeyRule) -> str:
         "Keys: presence is public. Which keys had at least one item in a window is revealed exactly, as the operator "
         "asserts that it may be; epsilon bounds only what a release adds."
     )
+
+
+def _window(span: ReleasedSpan) -> str:
+    return f"{span.name} of the zone" if span.size_ms is None else f"window of {_span(span.size_ms)}"
 
 
 def _span(milliseconds: int) -> str:

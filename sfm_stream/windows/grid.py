@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from sfm_stream.readable import parse_duration
 from sfm_stream.types import NO_TIME, Window
-from sfm_stream.units import DAY_MS, FOREVER_MS, HOUR_MS, LONGEST_DAY_MS
+from sfm_stream.units import CALENDAR_UNITS, DAY_MS, FOREVER_MS, HOUR_MS, LONGEST_DAY_MS
 
 HOUR: Final = "hour"
-CALENDAR_UNITS: Final = ("day", "week", "month")
-"""The windows that a zone decides, by length. A week begins on Monday."""
 _DAYS: Final = {"day": 1, "week": 7, "month": 31}
 _LAST_TIME_S: Final = 253_402_300_799
 _DAY: Final = timedelta(days=1)
@@ -49,8 +47,12 @@ class Grid(Protocol):
         """The end of the window that begins at a border."""
         ...
 
-    def floors(self, times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Shape (n,): floor() of each time; any border or time before 1970 for one before 1970."""
+    def floors(self, times_ms: NDArray[np.int64], low_ms: int = 0, high_ms: int = FOREVER_MS) -> NDArray[np.int64]:
+        """Shape (n,): floor() of each time from low_ms, a border not before 1970, to high_ms.
+
+        Of an earlier time it is any time before low_ms, and of a later one any border: so a few records with wrong
+        times cost nothing.
+        """
         ...
 
     def ends(self, starts_ms: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -81,7 +83,7 @@ class FixedGrid:
     def end(self, start_ms: int) -> int:
         return start_ms + self.size_ms
 
-    def floors(self, times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+    def floors(self, times_ms: NDArray[np.int64], low_ms: int = 0, high_ms: int = FOREVER_MS) -> NDArray[np.int64]:
         return times_ms - times_ms % self.size_ms
 
     def ends(self, starts_ms: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -115,18 +117,18 @@ class CalendarGrid:
         place = bisect_right(borders, start_ms)
         return borders[place] if place < len(borders) else FOREVER_MS
 
-    def floors(self, times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+    def floors(self, times_ms: NDArray[np.int64], low_ms: int = 0, high_ms: int = FOREVER_MS) -> NDArray[np.int64]:
         if not len(times_ms):
             return times_ms
-        low_ms, high_ms = int(times_ms.min()), int(times_ms.max())
-        if low_ms < 0:
-            starts, known = np.full(len(times_ms), NO_TIME, np.int64), times_ms >= 0
-            starts[known] = self.floors(times_ms[known])
+        first_ms, last_ms = int(times_ms.min()), int(times_ms.max())
+        if first_ms < low_ms:
+            starts, inside = np.full(len(times_ms), NO_TIME, np.int64), times_ms >= low_ms
+            starts[inside] = self.floors(times_ms[inside], low_ms, high_ms)
             return starts
-        start_ms = self.floor(low_ms)
-        if high_ms < self.end(start_ms):
+        start_ms, last_ms = self.floor(first_ms), max(first_ms, min(last_ms, high_ms))
+        if last_ms < self.end(start_ms):
             return np.full(len(times_ms), start_ms, np.int64)
-        borders = self._borders(start_ms, high_ms)
+        borders = self._borders(start_ms, last_ms)[:-1]
         return borders[np.searchsorted(borders, times_ms, "right") - 1]
 
     def ends(self, starts_ms: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -178,13 +180,13 @@ def _year(time_ms: int) -> int:
     return datetime.fromtimestamp(min(time_ms // 1000, _LAST_TIME_S), UTC).year
 
 
-@cache
+@lru_cache(256)
 def _borders_near(unit: str, zone: str, year: int) -> tuple[int, ...]:
     """The borders of a year and of the years beside it, ascending."""
     return tuple(sorted({border for each in range(year - 1, year + 2) for border in _borders_of(unit, zone, each)}))
 
 
-@cache
+@lru_cache(1024)
 def _borders_of(unit: str, zone: str, year: int) -> tuple[int, ...]:
     """The starts of the windows that begin in a year of the zone. A date that a zone left out has none of its own."""
     if not 1 < year < 10_000:

@@ -3,6 +3,9 @@
 A window holds distinct (key id, cell) pairs. Keys with few cells share one array of 4-byte cells, sorted by key. A key
 whose cells would take more room than a bitmap has a bitmap of its own. New pairs wait in a short unsorted queue, so
 that an event costs an append and its share of one sort.
+
+Several spans that are released have a store each. A record is kept once, in the finest window that it counts in; when
+that window is closed, its cells are absorbed by the coarser ones around it.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.sketch.folding import fold_bits, fold_cells
 from sfm_stream.sketch.shape import SketchShape
 
 _QUEUE_MIN = 1 << 16
@@ -50,15 +54,33 @@ class OpenWindow:
         if self._queued > max(_QUEUE_MIN, len(self._cells) // 8):
             self.compact()
 
+    def absorb(self, finer: OpenWindow) -> None:
+        """Set every cell that is set in a window of the same shape, which is left as it is."""
+        finer.compact()
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(finer._counts, dtype=np.int64)])
+        low = 0
+        while low < len(finer._keys):  # slice by slice, so that little waits in the queue
+            high = max(low + 1, int(np.searchsorted(ends, ends[low] + _QUEUE_MIN, "right")) - 1)
+            self.add(np.repeat(finer._keys[low:high], finer._counts[low:high]), finer._cells[ends[low] : ends[high]])
+            low = high
+        if not finer._bitmaps:
+            return
+        self.compact()
+        for key_id, bitmap in finer._bitmaps.items():
+            mine = self._bitmaps.get(key_id)
+            self._bitmaps[key_id] = bitmap.copy() if mine is None else mine | bitmap
+        self._move_to_bitmaps()
+
     def key_ids(self) -> NDArray[np.int32]:
         """Shape (keys,): ids of all keys with at least one cell, ascending."""
         self.compact()
         return np.union1d(self._keys, np.fromiter(self._bitmaps, np.int32, len(self._bitmaps)))
 
-    def cells_by_key(self) -> CellsByKey:
-        """Everything in the window, ready to look up one key after another."""
+    def cells_by_key(self, shape: SketchShape) -> CellsByKey:
+        """Everything in the window, ready to look up one key after another, as bitmaps of this shape or a smaller."""
         self.compact()
-        return CellsByKey(self.shape, self._keys, np.cumsum(self._counts, dtype=np.int64), self._cells, self._bitmaps)
+        ends = np.cumsum(self._counts, dtype=np.int64)
+        return CellsByKey(self.shape, shape, self._keys, ends, self._cells, self._bitmaps)
 
     @property
     def raw_bytes(self) -> int:
@@ -105,48 +127,64 @@ class OpenWindow:
             cells = cells[np.repeat(~large, counts)]
         self._keys, self._counts, self._cells = keys[starts[~large]], counts[~large].astype(np.uint32), cells
 
+    def _move_to_bitmaps(self) -> None:
+        """Move the cells of keys that have a bitmap by now into it."""
+        moved = np.isin(self._keys, np.fromiter(self._bitmaps, np.int32, len(self._bitmaps)))
+        if not moved.any():
+            return
+        ends = np.cumsum(self._counts, dtype=np.int64)
+        for place in np.flatnonzero(moved).tolist():
+            cells = self._cells[ends[place] - self._counts[place] : ends[place]]
+            self._set(self._bitmaps[int(self._keys[place])], cells)
+        self._cells = self._cells[np.repeat(~moved, self._counts)]
+        self._keys, self._counts = self._keys[~moved], self._counts[~moved]
+
     @staticmethod
-    def _set(bitmap: NDArray[np.uint8], pairs: NDArray[np.uint64]) -> None:
+    def _set(bitmap: NDArray[np.uint8], pairs: NDArray[np.uint64] | NDArray[np.uint32]) -> None:
         cells = (pairs & _LOW32).astype(np.uint32)
         np.bitwise_or.at(bitmap, cells >> np.uint32(3), np.uint8(1) << (cells & np.uint32(7)).astype(np.uint8))
 
 
 class CellsByKey:
-    """The cells of a window that takes no more events: packed bitmaps on demand, one key at a time."""
+    """The cells of a window that takes no more events: packed bitmaps on demand, one key at a time.
 
-    __slots__ = ("_bitmaps", "_cells", "_ends", "_keys", "shape")
+    held: the shape in which the cells are held. shape: that of the bitmaps, into which they are folded.
+    """
+
+    __slots__ = ("_bitmaps", "_cells", "_ends", "_held", "_keys", "shape")
 
     def __init__(
         self,
+        held: SketchShape,
         shape: SketchShape,
         keys: NDArray[np.int32],
         ends: NDArray[np.int64],
         cells: NDArray[np.uint32],
         bitmaps: dict[int, NDArray[np.uint8]],
     ) -> None:
-        self.shape = shape
+        self._held, self.shape = held, shape
         self._keys, self._ends, self._cells, self._bitmaps = keys, ends, cells, bitmaps
 
     def bits(self, key_id: int) -> NDArray[np.uint8]:
         """Shape (shape.nbytes,): the packed bitmap of a key, all zero where it has no cell."""
         bitmap = self._bitmaps.get(key_id)
         if bitmap is not None:
-            return bitmap
+            return fold_bits(bitmap, self._held, self.shape)
         bits = np.zeros(self.shape.cells, np.bool_)
         index = int(np.searchsorted(self._keys, key_id))
         if index < len(self._keys) and self._keys[index] == key_id:
-            bits[self._cells[self._ends[index - 1] if index else 0 : self._ends[index]]] = True
+            cells = self._cells[self._ends[index - 1] if index else 0 : self._ends[index]]
+            bits[fold_cells(cells, self._held, self.shape)] = True
         return np.packbits(bits, bitorder="little")
 
 
 class WindowStore:
-    """The open windows of one partition by their start."""
+    """The open windows of one span of one partition by their start."""
 
-    __slots__ = ("_windows", "shape", "window_ms")
+    __slots__ = ("_windows", "shape")
 
-    def __init__(self, shape: SketchShape, window_ms: int) -> None:
+    def __init__(self, shape: SketchShape) -> None:
         self.shape = shape
-        self.window_ms = window_ms
         self._windows: dict[int, OpenWindow] = {}
 
     def add(
@@ -168,6 +206,10 @@ class WindowStore:
         borders = [0, *(np.flatnonzero(np.diff(starts_ms)) + 1).tolist(), len(starts_ms)]
         for low, high in pairwise(borders):
             self._open(int(starts_ms[low]), int(offsets[low])).add(key_ids[low:high], cells[low:high])
+
+    def absorb(self, start_ms: int, finer: OpenWindow) -> None:
+        """Set every cell of a finer window in the one that starts at start_ms."""
+        self._open(start_ms, finer.first_offset).absorb(finer)
 
     def _open(self, start_ms: int, offset: int) -> OpenWindow:
         window = self._windows.get(start_ms)

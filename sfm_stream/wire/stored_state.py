@@ -33,12 +33,12 @@ _Fields = TypeVar("_Fields", bound=_Positioned)
 class StateCodec(Generic[_Fields]):
     """Encodes and decodes one kind of stored state.
 
-    fields: a subclass of StoredFields that has an offset. version: the only one that is written and read. name: what
-    error messages call the state.
+    fields: a subclass of StoredFields that has an offset. version: the only one that it writes and reads. name: what
+    error messages call the state. reads: the versions that they say can be read, where another codec reads others.
     """
 
-    def __init__(self, fields: type[_Fields], version: int, name: str = "the committed state") -> None:
-        self.version = version
+    def __init__(self, fields: type[_Fields], version: int, name: str = "the committed state", reads: str = "") -> None:
+        self.version, self._reads = version, reads or str(version)
         self._decoder = msgspec.json.Decoder(fields, strict=True)
         self._name = name
 
@@ -58,7 +58,7 @@ class StateCodec(Generic[_Fields]):
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise StateError(f"{where}: {self._name} cannot be read: {error}") from error
         if stored.version != self.version:
-            raise StateError(f"{where}: {self._name} has version {stored.version}, this release reads {self.version}")
+            raise StateError(f"{where}: {self._name} has version {stored.version}, this release reads {self._reads}")
         return stored
 
     def decode_commit(self, commit: Commit, where: str) -> _Fields:

@@ -11,4 +11,4 @@ from sfm_stream.events.key_table import KeyTable
 
 def extractor_of(config: Config, keys: KeyTable, latest_ms: int = MAX_TIME_MS) -> Extractor:
     """An extractor of the records of one partition. latest_ms: upper end of plausible event times."""
-    return PythonExtractor(format_of(config.event_schema(latest_ms)), config.shape, config.item_hash, keys=keys)
+    return PythonExtractor(format_of(config.event_schema(latest_ms)), config.cells, config.item_hash, keys=keys)

@@ -117,5 +117,5 @@ class IngestWorker(PartitionWorker[IngestPartition]):
         counters = [counter for _, counter in self.counters.values()]
         self.report.open_windows = sum(counter.open_windows for counter in counters)
         # Nothing is closed before 1970: there the first border is not known yet.
-        closed = [counter.state.closed_through_ms for counter in counters if counter.state.closed_through_ms]
+        closed = [counter.state.base.closed_through_ms for counter in counters if counter.state.base.closed_through_ms]
         self.report.closed_through_ms = min(closed, default=None)

@@ -174,7 +174,7 @@ class IngestPartition:
         """Begin at the first arrival time of the input, less the grace."""
         window = self._setup.config.window
         earliest_ms = max(0, first_ms - window.grace_ms)
-        self.begin(earliest_ms - earliest_ms % window.size, int(columns.offsets[0]))
+        self.begin(self._setup.config.grid.floor(earliest_ms), int(columns.offsets[0]))
         if self._limits_before is not None and self.counter is not None:
             self.counter.limits.go_on_from(self._limits_before)
 

@@ -28,7 +28,7 @@ def streams(draw):
 
 
 def stored(shape, rows, cuts=()):
-    store = WindowStore(shape, 10)
+    store = WindowStore(shape)
     places = [0, *sorted(cuts), len(rows)]
     for low, high in pairwise(places):
         part = rows[low:high]
@@ -45,7 +45,7 @@ def contents(store):
     found = {}
     for start in store.starts():
         window = store.get(start)
-        bitmaps = window.cells_by_key()
+        bitmaps = window.cells_by_key(window.shape)
         found[start] = {
             key: set(np.flatnonzero(np.unpackbits(bitmaps.bits(key), bitorder="little")).tolist())
             for key in window.key_ids().tolist()
@@ -78,7 +78,7 @@ def test_any_order_and_batching_gives_the_sets(queue, stream, order):
 def test_looking_in_between_changes_nothing(stream, looks):
     """key_ids() sorts the queue in; when that happens must not matter."""
     shape, rows, cuts = stream
-    store = WindowStore(shape, 10)
+    store = WindowStore(shape)
     for i, (start, key, cell) in enumerate(rows):
         store.add(np.array([start]), np.array([key], np.int32), np.array([cell], np.uint32), np.array([i]))
         if i in looks:

@@ -16,17 +16,19 @@ from sfm_stream.errors import EntropyError
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
-from sfm_stream.pipeline.counting.position import decode_state
+from sfm_stream.pipeline.counting.position import decode_state, first_progress
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of, parts_of
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.selection import selection_table
+from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import NO_TIME, Commit, EventColumns, KeyValue, PartitionState, Record, SpanProgress, Step
+from sfm_stream.types import NO_TIME, Commit, EventColumns, KeyValue, PartitionState, Record, Step
 from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.grid import FixedGrid, fixed_size_ms
 from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.codec import CloseMarker, Release, decode
 
@@ -43,9 +45,9 @@ def declared(*keys: KeyValue, since: dict[KeyValue, int] | None = None) -> Decla
     return DeclaredKeys({**dict.fromkeys(keys, 0), **(since or {})})
 
 
-def released_span(size: int, epsilon: Epsilon, count_share: Epsilon, shape: SketchShape) -> ReleasedSpan:
+def span_of(name: str, epsilon: Epsilon = 1, shape: SketchShape = SMALL, count_share: Epsilon = 0) -> ReleasedSpan:
     for_bits, for_count = parts_of(epsilon, count_share)
-    return ReleasedSpan(size, Decimal(str(epsilon)), flip_threshold_of(for_bits), for_count, shape)
+    return ReleasedSpan(name, fixed_size_ms(name), Decimal(str(epsilon)), flip_threshold_of(for_bits), for_count, shape)
 
 
 def plan_of(
@@ -68,9 +70,9 @@ def plan_of(
         pipeline="test",
         epoch=1,
         partitions=1,
-        spans=(released_span(size, epsilon, count_share, shape),),
+        spans=(span_of(duration(size), epsilon, shape, count_share),),
         item_hash=XXH64,
-        windows=Tumbling(size, grace, skew, start, end, margin if unit == "removed" else None),
+        windows=Tumbling(FixedGrid(size), grace, skew, start, end, margin if unit == "removed" else None),
         unit=unit,
         keys=keys,
         fingerprint=FINGERPRINT,
@@ -86,15 +88,20 @@ def first_state(plan: CountingPlan) -> PartitionState:
         source=SOURCE,
         start_ms=plan.windows.start_ms,
         latest_ms=1 << 50,
-        spans=(SpanProgress(plan.span.size_ms, plan.windows.start_ms),),
+        spans=first_progress(plan),
         clock_ms=NO_TIME,
         offset=0,
     )
 
 
 def moved(state: PartitionState, **progress: Any) -> PartitionState:
-    """The state with its one span closed through another border, or with another cursor."""
-    return replace(state, spans=(replace(state.span, **progress),))
+    """The state with its base span closed through another border, or with another cursor."""
+    base = replace(state.base, **progress)
+    if base.cursor is not None:
+        base = replace(base, cursor_end_ms=base.closed_through_ms + (fixed_size_ms(base.name) or 0))
+    else:
+        base = replace(base, cursor_end_ms=None)
+    return replace(state, spans=(base, *state.spans[1:]))
 
 
 def table_of(plan: CountingPlan) -> KeyTable:

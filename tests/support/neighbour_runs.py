@@ -34,6 +34,7 @@ from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
+from sfm_stream.privacy.released_span import widest
 from sfm_stream.types import EventColumns, RecordBatch
 
 FORM = EventSchema(key=("k",), item="i", time="t", time_unit="ms", earliest_ms=0, latest_ms=1 << 40)
@@ -104,7 +105,7 @@ def run(system: System, plan: CountingPlan, batches: Iterable[RecordBatch], coin
     The commit of every second step fails once and is tried again.
     """
     keys, log, attempts = table_of(plan), Log(), iter(range(1 << 30))
-    extractor = PythonExtractor(format_of(FORM), plan.span.shape, keys=keys)
+    extractor = PythonExtractor(format_of(FORM), widest(plan.spans), keys=keys)
     counter = system.counter(plan, 0, first_state(plan), keys, coins)
     tape = coins if isinstance(coins, Tape) else None
 

@@ -15,6 +15,7 @@ from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.key_rules import KeyRule
 from sfm_stream.types import PartitionState
 from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.grid import FixedGrid
 from sfm_stream.windows.whole import Whole
 
 
@@ -30,7 +31,9 @@ def whole_plan(
     """start, until: the configured borders; end: of the epoch."""
     unit = "removed" if start is not None and until is not None else "blanked"
     plan = plan_of(keys, size=size, **{"unit": unit, **arguments})
-    return replace(plan, windows=Whole(size, 0, 0, start or 0, end, None, start is not None, until))
+    return replace(
+        plan, windows=Whole(FixedGrid(size), 0, 0, start or 0, end, None, start is not None, until, start is not None)
+    )
 
 
 def begin(plan: CountingPlan, coins: Coins, state: PartitionState | None = None) -> WholeCounter:

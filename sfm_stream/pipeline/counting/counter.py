@@ -1,12 +1,17 @@
 """The counting pipeline of one partition: event columns in, steps to publish out. No I/O, no clock of its own.
 
-    counter.add(columns)         columns -> open windows; says what was dropped
+    counter.add(columns)         columns -> open windows of the base span; says what was dropped
     counter.step()               the next transaction that is due, or None; the same one until committed() is called
-    counter.committed(step)      it is in the log: forget the raw state behind it
+    counter.committed(step)      it is in the log: the coarser spans absorb what it closed, the raw state is forgotten
 
-When a window is due is decided in schedule.py. Each window gets its releases and then one close marker, whether or not
-anything was counted in it, so what is published up to any border follows from the windows alone
-(docs/decisions/0008-one-marker-for-each-window.md).
+What is released is one span or several, each a SpanCounter. A record is put into its base window; where it comes too
+late for that, into each coarser window that it still counts in. When a window is due is decided in schedule.py. Due
+windows are taken in the order of their end, and of one end the shorter first; a step has windows of one span only. So
+a coarser window is drawn when every base window inside it is closed and absorbed
+(docs/decisions/0029-released-spans.md).
+
+Each window gets its releases and then one close marker, whether or not anything was counted in it, so what is
+published up to any border follows from the windows alone (docs/decisions/0008-one-marker-for-each-window.md).
 
 A restart drops this object and replays from the committed offset: records decide by themselves whether they count,
 so the second reading gives what the first one gave.
@@ -14,26 +19,30 @@ so the second reading gives what the first one gave.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.events.key_table import KeyTable
+from sfm_stream.pipeline.counting.declared_since import DeclaredSince
 from sfm_stream.pipeline.counting.limits import CountingLimits
 from sfm_stream.pipeline.counting.plan import CountingPlan
 from sfm_stream.pipeline.counting.position import declared_digest, encode_state
 from sfm_stream.pipeline.counting.releases import ReleaseDraw
-from sfm_stream.pipeline.counting.replay import ReplayPoint, ReplayPoints
+from sfm_stream.pipeline.counting.replay import ReplayPoint
 from sfm_stream.pipeline.counting.schedule import Schedule
+from sfm_stream.pipeline.counting.span_counter import SpanCounter
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.types import Commit, Dropped, EventColumns, PartitionState, Reason, Record, Step
-from sfm_stream.windows.store import WindowStore
+from sfm_stream.privacy.released_span import widest
+from sfm_stream.types import Commit, Dropped, EventColumns, PartitionState, Reason, Record, SpanProgress, Step
+from sfm_stream.units import FOREVER_MS
 
 
 class WindowCounter:
-    """Distinct items for each key and window of one partition. Holds SECRET state in `store`."""
+    """Distinct items for each key and window of one partition. Holds SECRET state in its spans."""
 
     def __init__(
         self, plan: CountingPlan, partition: int, state: PartitionState, keys: KeyTable, coins: Coins = SYSTEM_COINS
@@ -42,12 +51,16 @@ class WindowCounter:
         self.partition = partition
         self.keys = keys
         self.state = state
-        self.store = WindowStore(plan.span.shape, plan.span.size_ms)
         self.limits = CountingLimits(plan, partition)
         self.failed = 0
-        self._draw = ReleaseDraw(plan, partition, keys, coins)
-        self._schedule = Schedule.begin(plan.windows, state.closed_through_ms, state.clock_ms)
-        self._replay = ReplayPoints()
+        cells = widest(plan.spans)
+        self.spans = tuple(
+            SpanCounter(span, windows, progress, state.clock_ms, cells, ReleaseDraw(plan, span, partition, keys, coins))
+            for (span, windows), progress in zip(plan.counted, state.spans, strict=True)
+        )
+        self.base, *self._coarser = self.spans
+        self._since = DeclaredSince(plan, keys)
+        self._kept_keys = 0
         self._position, self._mark = state.offset, state.mark
         self._in_hand: StepInHand[PartitionState] = StepInHand()
 
@@ -56,23 +69,24 @@ class WindowCounter:
 
         Raises StateError, before anything of the batch is counted, where a limit of the plan is passed.
         """
-        windows, before = self.plan.windows, self._schedule
-        clocks = windows.clocks(columns, before.clock_ms)
+        base, before = self.base, self.base.schedule
+        clocks = base.windows.clocks(columns, before.clock_ms)
         self.limits.require_steady(columns, clocks, before.idle_ms)
         self.limits.require_no_gap(columns, clocks, before.clock_ms, before.due_ms)
-        reasons, starts = windows.judge(columns, clocks, before.due_ms)
-        reasons = self._declared_later(columns, starts, reasons)
+        reasons, starts = base.windows.judge(columns, clocks, before.due_ms)
+        reasons = self._since.judge(columns, starts, reasons)
         self.limits.require_valid(columns)
         if not reasons.any():
-            self.store.add(starts, columns.key_ids, columns.cells, columns.offsets)
+            base.count(starts, columns, slice(None))
         else:
             rows = np.flatnonzero(reasons == Reason.OK)
-            self.store.add(starts[rows], columns.key_ids[rows], columns.cells[rows], columns.offsets[rows])
-        self._replay.note(self.store, columns, clocks, before.clock_ms)
+            base.count(starts[rows], columns, rows)
+            reasons = self._count_late(columns, clocks, reasons)
+        self._note_opened(columns, clocks)
         self._position = columns.next_offset
         if len(clocks):
-            self._schedule = before.arrived(int(clocks[-1]))
-        self.limits.require_memory(self.keys, self.store)
+            self._advance(lambda schedule: schedule.arrived(int(clocks[-1])))
+        self._require_memory()
         return dropped(columns, reasons)
 
     def passed(self, offset: int) -> None:
@@ -85,7 +99,7 @@ class WindowCounter:
 
     def finish(self) -> None:
         """The input is complete: every window that a record up to the clock may belong to is due."""
-        self._schedule = self._schedule.complete()
+        self._advance(Schedule.complete)
 
     def idle(self, until_ms: int) -> None:
         """No record to come arrives before until_ms: what time alone closes by then is due without a record.
@@ -93,19 +107,24 @@ class WindowCounter:
         Once committed, these windows are closed for every replay, and a record that comes for one of them after all is
         late. Raises StateError where more are due at once than a gap may have.
         """
-        idle = self._schedule.idle(until_ms)
-        self.limits.require_short_idling(self._schedule.due_ms, idle.due_ms)
-        self._schedule = idle
+        idle = self.base.schedule.idle(until_ms)
+        self.limits.require_short_idling(self.base.schedule.due_ms, idle.due_ms)
+        self._advance(lambda schedule: schedule.idle(until_ms))
 
     @property
     def open_windows(self) -> int:
         """How many windows hold something."""
-        return len(self.store.starts())
+        return sum(len(span.store.starts()) for span in self.spans)
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes of sketch state held."""
+        return sum(span.store.raw_bytes() for span in self.spans)
 
     @property
     def behind(self) -> bool:
         """Whether a window is due that no commit has closed."""
-        return self._schedule.behind
+        return any(span.schedule.behind for span in self.spans)
 
     def step(self) -> Step | None:
         """The next transaction: releases in order of window and key, close markers, and the new position.
@@ -115,12 +134,13 @@ class WindowCounter:
         return self._in_hand.step(self._next_releases)
 
     def committed(self, step: Step) -> None:
-        """Take the step as done and drop the raw state of the windows that it closed."""
+        """Take the step as done: coarser spans absorb the windows that it closed, and their raw state is dropped."""
         self.state = self._in_hand.committed(step)
-        self._schedule = self._schedule.closed(self.state.closed_through_ms)
-        closed = [start for start in self.store.starts() if start < self.state.closed_through_ms]
-        if closed:
-            self._forget(closed)
+        for span, progress in zip(self.spans, self.state.spans, strict=True):
+            if closed := span.closed(progress):
+                if span is self.base:
+                    self._absorb(closed)
+                self._forget(span, closed)
 
     def checkpoint(self) -> Step | None:
         """A commit of the position alone, None where it did not move. For use between steps."""
@@ -130,26 +150,71 @@ class WindowCounter:
         """The position that is committed, to go along with records that move nothing."""
         return self._commit(self.state)
 
-    def _forget(self, closed: list[int]) -> None:
+    def _count_late(
+        self, columns: EventColumns, clocks: NDArray[np.int64], reasons: NDArray[np.uint8]
+    ) -> NDArray[np.uint8]:
+        """Put what comes too late for its base window into each coarser window that it counts in.
+
+        Returns the reasons, OK for a row that counts in any.
+        """
+        if not self._coarser or not len(late := np.flatnonzero(reasons == Reason.LATE)):
+            return reasons
+        rows, some_clocks, reasons = columns.at(late), clocks[late], reasons.copy()
+        for span in self._coarser:
+            judged, starts = span.windows.judge(rows, some_clocks, span.schedule.due_ms)
+            counted = np.flatnonzero(self._since.judge(rows, starts, judged) == Reason.OK)
+            span.count(starts[counted], rows, counted)
+            reasons[late[counted]] = Reason.OK
+        return reasons
+
+    def _note_opened(self, columns: EventColumns, clocks: NDArray[np.int64]) -> None:
+        """Note where replay has to begin for each window of any span that has its first record in this batch."""
+        clock_ms = self.base.schedule.clock_ms
+        opened = self.base.replay.note(self.base.store, columns, clocks, clock_ms)
+        for span in self._coarser:
+            span.replay.note(span.store, columns, clocks, clock_ms)
+            span.expect(opened)
+
+    def _advance(self, event: Callable[[Schedule], Schedule]) -> None:
+        for span in self.spans:
+            span.schedule = event(span.schedule)
+
+    def _require_memory(self) -> None:
+        self.limits.require_memory(self.keys, [span.store for span in self.spans])
+
+    def _absorb(self, closed: list[int]) -> None:
+        """Give the cells of closed base windows to the coarser windows around them."""
+        for start_ms in closed:
+            window = self.base.store.get(start_ms)
+            assert window is not None
+            for span in self._coarser:
+                span.absorb(start_ms, window)
+
+    def _forget(self, span: SpanCounter, closed: list[int]) -> None:
         """Drop the raw state of windows, and free the ids of keys that no other holds."""
-        for start in closed:
-            self.store.drop(start)
-        self._replay.forget(closed)
-        self.keys.retain(self.store.live_keys())
+        span.forget(closed)
+        # What leaves a base window is mostly held by a coarser one, and to look at that costs time.
+        if not self._coarser or span is not self.base or len(self.keys) > 2 * self._kept_keys:
+            self.keys.retain(np.concatenate([each.store.live_keys() for each in self.spans]))
+            self._kept_keys = len(self.keys)
 
     def _moved_position(self) -> Prepared[PartitionState] | None:
-        moved = self._state_at(self.state.span.closed_through_ms, self.state.span.cursor)
+        moved = self._state_at(self.base, self.base.progress)
         return None if moved == self.state else self._prepared((), moved)
 
     def _next_releases(self) -> Prepared[PartitionState] | None:
-        """Releases from the cursor on, and behind those of each window its close marker, until the step is full."""
-        if not self.behind:
+        """Releases of one span from its cursor on, and behind those of each window its close marker, until the step is
+        full or a window of another span comes first.
+        """
+        span, end_ms = self._next_span()
+        if span is None:
             return None
         room = self.plan.limits.max_transaction_bytes
         records: list[Record] = []
-        border, cursor = self.state.span.closed_through_ms, self.state.span.cursor
-        for window in self._schedule.due_windows():
-            for key, record in self._draw.decisions(window, self.store.get(window.start_ms), cursor):
+        progress = span.progress
+        for window in span.due_before(end_ms):
+            cursor = progress.cursor
+            for key, record in span.draw.decisions(window, span.store.get(window.start_ms), cursor):
                 cursor = key
                 if record is not None:
                     records.append(record)
@@ -157,46 +222,49 @@ class WindowCounter:
                 if room <= 0:
                     break
             else:
-                records.append(self._draw.marker(window))
+                records.append(span.draw.marker(window))
                 room -= len(records[-1].value)
-                border, cursor = window.end_ms, None
+                progress = SpanProgress(span.span.name, window.end_ms)
             if room <= 0:
                 break
-        return self._prepared(tuple(records), self._state_at(border, cursor))
+        if progress.closed_through_ms < window.end_ms:
+            progress = replace(progress, cursor=cursor, cursor_end_ms=window.end_ms)
+        state = self._state_at(span, progress)
+        drawn = tuple(border for border in state.drawn.items() if border not in self.state.drawn.items())
+        return self._prepared(tuple(records), state, drawn)
 
-    def _prepared(self, records: tuple[Record, ...], state: PartitionState) -> Prepared[PartitionState]:
-        return Prepared(Step(publish=records, commit=(self._commit(state),)), state)
+    def _next_span(self) -> tuple[SpanCounter | None, int]:
+        """(the span whose window is next, the last end of its windows that come before those of every other span)."""
+        due = [(window.end_ms, place) for place, span in enumerate(self.spans) if (window := span.first_due)]
+        if not due:
+            return None, 0
+        _, place = min(due)
+        ends = [end_ms if other > place else end_ms - 1 for end_ms, other in due if other != place]
+        return self.spans[place], min(ends, default=FOREVER_MS)
 
-    def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
-        """The state in which windows up to a border are closed: replay starts at the oldest window still open."""
-        here = ReplayPoint(self._position, self._schedule.clock_ms)
-        return self._state_from(self._replay.earliest(closed_through_ms, here), closed_through_ms, cursor)
+    def _prepared(
+        self, records: tuple[Record, ...], state: PartitionState, drawn: tuple[tuple[str, int], ...] = ()
+    ) -> Prepared[PartitionState]:
+        return Prepared(Step(publish=records, commit=(self._commit(state),), drawn=drawn), state)
 
-    def _state_from(self, replay: ReplayPoint, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
-        span = replace(self.state.span, closed_through_ms=closed_through_ms, cursor=cursor)
-        return replace(
-            self.state,
-            spans=(span,),
-            clock_ms=replay.clock_ms,
-            offset=replay.offset,
-            mark=self._mark,
-            declared=declared_digest(self.plan, span.drawn_through_ms),
+    def _state_at(self, span: SpanCounter, progress: SpanProgress) -> PartitionState:
+        """The state in which this span has come so far: replay starts at the oldest window of any span still open."""
+        here = ReplayPoint(self._position, self.base.schedule.clock_ms)
+        spans = self._progress_with(span, progress)
+        earliest = (
+            each.replay.earliest(mine.closed_through_ms, here) for each, mine in zip(self.spans, spans, strict=True)
         )
+        return self._state_from(min(earliest), spans)
+
+    def _progress_with(self, span: SpanCounter, progress: SpanProgress) -> tuple[SpanProgress, ...]:
+        return tuple(progress if each is span else each.progress for each in self.spans)
+
+    def _state_from(self, replay: ReplayPoint, spans: tuple[SpanProgress, ...]) -> PartitionState:
+        state = replace(self.state, spans=spans, clock_ms=replay.clock_ms, offset=replay.offset, mark=self._mark)
+        return replace(state, declared=declared_digest(self.plan, state.drawn_through_ms))
 
     def _commit(self, state: PartitionState) -> Commit:
         return Commit(self.partition, state.offset, encode_state(state))
-
-    def _declared_later(
-        self, columns: EventColumns, starts: NDArray[np.int64], reasons: NDArray[np.uint8]
-    ) -> NDArray[np.uint8]:
-        """The reasons, with rows marked whose declared key takes effect in a later window."""
-        effective = self._draw.effective_ms
-        if effective is None:
-            return reasons
-        rows = np.flatnonzero(reasons == Reason.OK)
-        marked = reasons.copy()
-        marked[rows[starts[rows] < effective[columns.key_ids[rows]]]] = Reason.KEY_NOT_DECLARED
-        return marked
 
 
 def dropped(columns: EventColumns, reasons: NDArray[np.uint8], released: int = 0) -> Dropped:

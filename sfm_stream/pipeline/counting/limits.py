@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -58,7 +58,7 @@ class CountingLimits:
                 f"window.clock_margin = {duration(margin_ms)} was at {instant(idle_ms)} already: they differ by more "
                 "than the margin. Set the clocks right and start again"
             )
-        behind = windows.floor(clock + windows.max_future_skew_ms) + windows.size_ms
+        behind = windows.grid.end(windows.grid.floor(clock + windows.max_future_skew_ms))
         raise StateError(
             f"{where}: arrival time steps back by {duration(clock - arrival)}, from {instant(clock)} to "
             f"{instant(arrival)}, more than "
@@ -73,7 +73,7 @@ class CountingLimits:
         # Windows before this time are not closed by the jump: they lie before the epoch, or idle time has closed them.
         passed = max(clock_ms, due_ms + windows.grace_ms)
         jumps = np.diff(np.maximum(clocks, passed), prepend=passed)
-        if len(jumps) and int(jumps.max()) > limit * windows.size_ms:
+        if len(jumps) and int(jumps.max()) > limit * windows.grid.longest_ms:
             row = int(jumps.argmax())
             raise StateError(
                 f"partition {self._partition}, offset {int(columns.offsets[row])}: arrival time jumps by "
@@ -84,7 +84,7 @@ class CountingLimits:
     def require_short_idling(self, due_ms: int, through_ms: int) -> None:
         """Stop if time alone would close too many windows at once: those from due_ms to through_ms."""
         limit = self._plan.limits.max_gap_windows
-        count = (through_ms - due_ms) // self._plan.windows.size_ms
+        count = self._plan.windows.grid.count(due_ms, through_ms)
         if count > limit:
             raise StateError(
                 f"partition {self._partition}: {count} windows without a record would be closed at once, from "
@@ -98,14 +98,15 @@ class CountingLimits:
         starts: those of the windows with records, ascending, framed by one before the first border and one behind the
         last. offsets: window start to the offset of a record in it.
         """
-        size, limit = self._plan.windows.size_ms, self._plan.limits.max_gap_windows
+        grid, limit = self._plan.windows.grid, self._plan.limits.max_gap_windows
         for before, after in pairwise(starts):
-            count = (after - before) // size - 1
+            from_ms = grid.end(before)
+            count = grid.count(from_ms, after)
             if count > limit:
                 known = [f"offset {offsets[start]}" for start in (before, after) if start in offsets]
                 raise StateError(
                     f"partition {self._partition}, {' and '.join(known)}: {count} windows without a record lie between "
-                    f"{instant(before + size)} and {instant(after)}, more than limits.max_gap_windows = {limit}; each "
+                    f"{instant(from_ms)} and {instant(after)}, more than limits.max_gap_windows = {limit}; each "
                     "would be published. If a clock was wrong set event.earliest and event.latest, or window.start and "
                     "window.end, around the times that are to be counted; else raise the limit"
                 )
@@ -151,13 +152,14 @@ class CountingLimits:
                 f"{limits.max_open_keys}. Raise it, or {remedy}"
             )
 
-    def require_memory(self, keys: KeyTable, store: WindowStore) -> None:
-        """Stop where a partition holds more keys or bytes than it may."""
+    def require_memory(self, keys: KeyTable, stores: Sequence[WindowStore]) -> None:
+        """Stop where a partition holds more keys or bytes than it may. stores: of all its spans."""
         self.require_few_keys(keys)
-        limits, held = self._plan.limits, store.raw_bytes()
+        limits, held = self._plan.limits, sum(store.raw_bytes() for store in stores)
         if held > limits.max_raw_bytes:
-            store.compact()
-            held = store.raw_bytes()
+            for store in stores:
+                store.compact()
+            held = sum(store.raw_bytes() for store in stores)
         if held > limits.max_raw_bytes:
             remedy = f"or {_IN_TIME}" if self._whole else "use smaller sketches or more partitions"
             raise StateError(

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from sfm_stream.errors import StateError
 from sfm_stream.privacy.key_rules import KeyRule
-from sfm_stream.privacy.released_span import ReleasedSpan, only
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import ItemHash
+from sfm_stream.windows.grid import CalendarGrid, Grid
 from sfm_stream.windows.tumbling import Tumbling
 
 
@@ -27,8 +28,10 @@ class Limits:
 class CountingPlan:
     """Everything that decides what a release contains.
 
-    spans: what is released, the same that the budget was made of. windows: of the one span. unit: "removed" or
-    "blanked" (docs/privacy.md). keys: in the plan of one partition of several, those of a declared list that it owns.
+    spans: what is released, the same that the budget was made of, the base span first. windows: of the base span.
+    coarser: the grid of each further span; every window of it is made of whole windows of the base span. unit:
+    "removed" or "blanked" (docs/privacy.md). keys: in the plan of one partition of several, those of a declared list
+    that it owns.
     """
 
     pipeline: str
@@ -41,15 +44,42 @@ class CountingPlan:
     keys: KeyRule
     fingerprint: str
     limits: Limits = Limits()
+    coarser: tuple[Grid, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.windows.size_ms != self.span.size_ms:
+        priced = [span.size_ms or span.name for span in self.spans]
+        counted = [_length(grid) for grid in (self.windows.grid, *self.coarser)]
+        if priced != counted:
             raise StateError(
-                f"the windows of a plan have {duration(self.windows.size_ms)}, its released span has "
-                f"{duration(self.span.size_ms)}: what is priced is not what would be released"
+                f"the windows of a plan are of {_listed(counted)}, its released spans of {_listed(priced)}: what is "
+                "priced is not what would be released"
             )
 
     @property
-    def span(self) -> ReleasedSpan:
-        """The one span that is released."""
-        return only(self.spans)
+    def counted(self) -> tuple[tuple[ReleasedSpan, Tumbling], ...]:
+        """Each span and its windows, the base span first."""
+        windows = (self.windows, *(self.windows.around(grid) for grid in self.coarser))
+        return tuple(zip(self.spans, windows, strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the spans as every record has them; none where the length of a window and its bits are all that
+        there is to say, so that its records are of version 1 of the format.
+        """
+        (base, *coarser) = self.spans
+        if not coarser and base.size_ms is not None and not base.count_epsilon:
+            return ()
+        return tuple(span.name for span in self.spans)
+
+    @property
+    def first_border_ms(self) -> int:
+        """The start of the first window of any span."""
+        return min(windows.start_ms for _, windows in self.counted)
+
+
+def _length(grid: Grid) -> int | str:
+    return grid.unit if isinstance(grid, CalendarGrid) else grid.longest_ms
+
+
+def _listed(lengths: list[int] | list[int | str]) -> str:
+    return ", ".join(duration(length) if isinstance(length, int) else length for length in lengths)

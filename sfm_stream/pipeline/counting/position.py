@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
+import msgspec
+
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.plan import CountingPlan
 from sfm_stream.privacy.key_rules import DeclaredKeys
-from sfm_stream.readable import instant
+from sfm_stream.readable import duration, instant
 from sfm_stream.types import NO_TIME, Commit, PartitionState, SpanProgress
+from sfm_stream.windows.grid import fixed_size_ms
 from sfm_stream.wire.keys import encode_key
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
@@ -28,32 +31,66 @@ class _PositionFields(StoredFields, frozen=True):
     mark: str = ""
 
 
-_CODEC = StateCodec(_PositionFields, version=1)
+class _SpanFields(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    name: str
+    closed_through_ms: int
+    cursor: bytes | None
+    cursor_end_ms: int | None
+
+
+class _SpansPositionFields(StoredFields, frozen=True):
+    fingerprint: str
+    partitions: int
+    source: str
+    start_ms: int
+    latest_ms: int
+    clock_ms: int
+    offset: int
+    declared: str
+    mark: str
+    spans: tuple[_SpanFields, ...]
+
+
+_READS = "1 and 2"
+_CODEC = StateCodec(_PositionFields, version=1, reads=_READS)
+_SPANS_CODEC = StateCodec(_SpansPositionFields, version=2, reads=_READS)
+"""Version 1 has one span of a fixed length; version 2 any other spans."""
+_OF_SPANS = b"[2,"
 
 
 def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) -> PartitionState:
     """The state at the first start of an epoch: nothing is closed, no clock is known. offset: where reading begins."""
-    start_ms = plan.windows.start_ms
     return PartitionState(
         fingerprint=plan.fingerprint,
         partitions=plan.partitions,
         source=source,
-        start_ms=start_ms,
+        start_ms=plan.windows.start_ms,
         latest_ms=latest_ms,
-        spans=tuple(SpanProgress(span.size_ms, start_ms) for span in plan.spans),
+        spans=first_progress(plan),
         clock_ms=NO_TIME,
         offset=offset,
     )
 
 
+def first_progress(plan: CountingPlan) -> tuple[SpanProgress, ...]:
+    """Of each span, before any window of it is drawn: closed through no later border than the base span is."""
+    start_ms = plan.windows.start_ms
+    return tuple(SpanProgress(span.name, min(start_ms, windows.start_ms)) for span, windows in plan.counted)
+
+
 def encode_state(state: PartitionState) -> bytes:
-    """The bytes of a state. Without a mark they are equal to those of earlier versions, which had no marks."""
-    span = state.span
+    """The bytes of a state. Of one span of a fixed length they are those of earlier versions, which had no others; so
+    are those without a mark.
+    """
+    size_ms = fixed_size_ms(state.base.name)
+    if len(state.spans) > 1 or size_ms is None:
+        return _of_spans(state)
+    span = state.base
     return _CODEC.encode(
         state.fingerprint,
         state.partitions,
         state.source,
-        span.size_ms,
+        size_ms,
         state.start_ms,
         state.latest_ms,
         span.closed_through_ms,
@@ -65,16 +102,55 @@ def encode_state(state: PartitionState) -> bytes:
     )
 
 
+def _of_spans(state: PartitionState) -> bytes:
+    return _SPANS_CODEC.encode(
+        state.fingerprint,
+        state.partitions,
+        state.source,
+        state.start_ms,
+        state.latest_ms,
+        state.clock_ms,
+        state.offset,
+        state.declared,
+        state.mark,
+        [[span.name, span.closed_through_ms, span.cursor, span.cursor_end_ms] for span in state.spans],
+    )
+
+
 def decode_state(commit: Commit) -> PartitionState:
     """The state in a committed position. Raises StateError where it is not one this version wrote."""
-    stored = _CODEC.decode_commit(commit, f"partition {commit.partition}")
+    where = f"partition {commit.partition}"
+    if commit.metadata.startswith(_OF_SPANS):
+        return _decode_spans(commit, where)
+    stored = _CODEC.decode_commit(commit, where)
+    cursor_end_ms = None if stored.cursor is None else stored.closed_through_ms + stored.window_ms
     return PartitionState(
         fingerprint=stored.fingerprint,
         partitions=stored.partitions,
         source=stored.source,
         start_ms=stored.start_ms,
         latest_ms=stored.latest_ms,
-        spans=(SpanProgress(stored.window_ms, stored.closed_through_ms, stored.cursor),),
+        spans=(SpanProgress(duration(stored.window_ms), stored.closed_through_ms, stored.cursor, cursor_end_ms),),
+        clock_ms=stored.clock_ms,
+        offset=stored.offset,
+        declared=stored.declared,
+        mark=stored.mark,
+    )
+
+
+def _decode_spans(commit: Commit, where: str) -> PartitionState:
+    stored = _SPANS_CODEC.decode_commit(commit, where)
+    if not stored.spans or any((span.cursor is None) != (span.cursor_end_ms is None) for span in stored.spans):
+        raise StateError(f"{where}: the committed state cannot be read: it has no spans, or half a cursor")
+    return PartitionState(
+        fingerprint=stored.fingerprint,
+        partitions=stored.partitions,
+        source=stored.source,
+        start_ms=stored.start_ms,
+        latest_ms=stored.latest_ms,
+        spans=tuple(
+            SpanProgress(span.name, span.closed_through_ms, span.cursor, span.cursor_end_ms) for span in stored.spans
+        ),
         clock_ms=stored.clock_ms,
         offset=stored.offset,
         declared=stored.declared,
@@ -89,10 +165,9 @@ def declared_digest(plan: CountingPlan, drawn_ms: int) -> str:
     """
     if not isinstance(plan.keys, DeclaredKeys) or drawn_ms <= plan.windows.start_ms:
         return ""
+    start_ms = plan.first_border_ms
     closed = sorted(
-        (encode_key(key), max(since, plan.windows.start_ms))
-        for key, since in plan.keys.effective.items()
-        if since < drawn_ms
+        (encode_key(key), max(since, start_ms)) for key, since in plan.keys.effective.items() if since < drawn_ms
     )
     return hashlib.sha256(repr(closed).encode()).hexdigest()[:32]
 

@@ -1,4 +1,4 @@
-"""The releases of a due window: which keys appear, one draw for each of them, in order of key."""
+"""The releases of a due window of one span: which keys appear, one draw for each of them, in order of key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.plan import CountingPlan
@@ -15,8 +14,8 @@ from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.discrete_laplace import DiscreteLaplace
 from sfm_stream.privacy.flip import flip_bits, noisy_count
 from sfm_stream.privacy.key_rules import DeclaredKeys, SelectedKeys
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.selection import select
-from sfm_stream.readable import duration
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.types import Record, Window
@@ -32,23 +31,17 @@ MARKER_KEY = b""
 class ReleaseDraw:
     """Decides which keys of a window appear and draws their releases. Knows nothing of positions or transactions."""
 
-    def __init__(self, plan: CountingPlan, partition: int, keys: KeyTable, coins: Coins) -> None:
-        self._plan, self._partition, self._keys, self._coins = plan, partition, keys, coins
-        self._span = span = plan.span
+    def __init__(self, plan: CountingPlan, span: ReleasedSpan, partition: int, keys: KeyTable, coins: Coins) -> None:
+        self._plan, self._span, self._partition, self._keys, self._coins = plan, span, partition, keys, coins
+        self._name = span.name if plan.names else None
         self._noise = DiscreteLaplace.of(span.count_epsilon) if span.count_epsilon else None
-        # Records with a noisy count name their span; all others are written as they were before there were counts.
-        self._named = duration(span.size_ms) if span.count_epsilon else None
         # (canonical key, key id, start of the first window that it counts in), ascending by key.
         self._declared: list[tuple[bytes, int, int]] = []
         # The candidates of one window by its start: a window that takes several steps asks again.
-        self._listed: tuple[int, list[tuple[bytes, int]]] = (-1, [])
-        self.effective_ms: NDArray[np.int64] | None = None
-        """Shape (keys,): first window start of each declared key id; None where every key counts from the start."""
+        self._listed: tuple[int | None, list[tuple[bytes, int]]] = (None, [])
         if isinstance(plan.keys, DeclaredKeys):
             since = plan.keys.effective
             self._declared = sorted((encode_key(key), keys.ids[key], since[key]) for key in keys)
-            if any(since[key] > plan.windows.start_ms for key in keys):
-                self.effective_ms = np.array([since[key] for key in keys], np.int64)
 
     def decisions(
         self, window: Window, content: OpenWindow | None, after: bytes | None
@@ -57,8 +50,8 @@ class ReleaseDraw:
 
         Every coin is drawn here, once, when the iterator reaches the key.
         """
-        cells = content.cells_by_key() if content is not None else None
         shape, item_hash = self._span.shape, self._plan.item_hash
+        cells = content.cells_by_key(shape) if content is not None else None
         blank = np.zeros(shape.nbytes, np.uint8)
         if self._listed[0] != window.start_ms:
             self._listed = (window.start_ms, self._candidates(window, content))
@@ -77,10 +70,10 @@ class ReleaseDraw:
             partitions=plan.partitions,
             start_ms=window.start_ms,
             through_ms=window.end_ms,
-            window_ms=self._span.size_ms,
+            window_ms=window.end_ms - window.start_ms,
             fingerprint=plan.fingerprint,
-            span=self._named,
-            spans=() if self._named is None else (self._named,),
+            span=self._name,
+            spans=plan.names,
         )
         return Record(SKETCHES, self._partition, MARKER_KEY, encode(marker), window.end_ms)
 
@@ -95,7 +88,7 @@ class ReleaseDraw:
     def _release(self, window: Window, key: bytes, raw: PcsaSketch) -> Record | None:
         """The release of a key, or None where selection withholds it.
 
-        Coins of selection come before those of the bits, and behind these the count has coins of its own.
+        Coins of selection come before those of the bits, and those of the count behind them.
         """
         plan, span = self._plan, self._span
         if isinstance(plan.keys, SelectedKeys) and not select(raw.popcount(), plan.keys.table, self._coins):
@@ -112,6 +105,6 @@ class ReleaseDraw:
             key=key,
             unit=plan.unit,
             sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy, count),
-            span=self._named,
+            span=self._name,
         )
         return Record(SKETCHES, self._partition, key, encode(release), window.end_ms)

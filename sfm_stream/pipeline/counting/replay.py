@@ -25,19 +25,31 @@ class ReplayPoint:
 
 
 class ReplayPoints:
-    """The replay point of every open window of one partition."""
+    """The replay point of every open window of one span of one partition."""
 
     def __init__(self) -> None:
         self._points: dict[int, ReplayPoint] = {}
 
-    def note(self, store: WindowStore, columns: EventColumns, clocks: NDArray[np.int64], clock_ms: int) -> None:
-        """Take a point for each window of the store that this batch opened. clock_ms: the clock before the batch."""
+    def note(
+        self, store: WindowStore, columns: EventColumns, clocks: NDArray[np.int64], clock_ms: int
+    ) -> dict[int, ReplayPoint]:
+        """Take a point for each window of the store that this batch opened, and return these points by window start.
+
+        clock_ms: the clock before the batch.
+        """
+        opened = {}
         for start_ms in store.starts():
             if start_ms not in self._points:
                 window = store.get(start_ms)
                 assert window is not None
                 row = int(np.searchsorted(columns.offsets, window.first_offset))
-                self._points[start_ms] = ReplayPoint(window.first_offset, int(clocks[row - 1]) if row else clock_ms)
+                opened[start_ms] = ReplayPoint(window.first_offset, int(clocks[row - 1]) if row else clock_ms)
+        self._points |= opened
+        return opened
+
+    def take(self, start_ms: int, point: ReplayPoint) -> None:
+        """Take a point of a record that this window gets when a finer one around the record is closed."""
+        self._points[start_ms] = min(point, self._points.get(start_ms, point))
 
     def earliest(self, closed_through_ms: int, none_open: ReplayPoint) -> ReplayPoint:
         """Where replay begins once windows up to a border are closed; none_open where no other window is open."""
@@ -47,4 +59,4 @@ class ReplayPoints:
     def forget(self, starts_ms: Iterable[int]) -> None:
         """Drop the points of closed windows."""
         for start_ms in starts_ms:
-            del self._points[start_ms]
+            self._points.pop(start_ms, None)

@@ -8,7 +8,7 @@
     event                   clock_ms    idle_ms     due_ms                       closed_through_ms
     arrived(clock_ms)       clock_ms    .           windows.closed_by(clock)     .
     idle(until_ms)          .           until_ms    windows.due_through(until)   .
-    complete()              .           .           windows.last_border(clock)   .
+    complete()              .           .           windows.border_behind(clock) .
     complete_at(border_ms)  .           .           border_ms                    .
     closed(border_ms)       .           .           .                            border_ms
 
@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from sfm_stream.types import NO_TIME, Window
+from sfm_stream.windows.grid import windows_between
 from sfm_stream.windows.tumbling import Tumbling
 
 
@@ -58,7 +59,7 @@ class Schedule:
 
     def state_of(self, start_ms: int) -> WindowState:
         """The state of the window that begins at a border."""
-        end_ms = start_ms + self.windows.size_ms
+        end_ms = self.windows.grid.end(start_ms)
         if end_ms <= self.closed_through_ms:
             return WindowState.CLOSED
         return WindowState.DUE if end_ms <= self.due_ms else WindowState.OPEN
@@ -70,9 +71,7 @@ class Schedule:
 
     def due_windows(self) -> Iterator[Window]:
         """The windows that are due, in order of time."""
-        size_ms = self.windows.size_ms
-        for start_ms in range(self.closed_through_ms, self.due_ms, size_ms):
-            yield Window(start_ms, start_ms + size_ms)
+        return windows_between(self.windows.grid, self.closed_through_ms, self.due_ms)
 
     def arrived(self, clock_ms: int) -> Schedule:
         """The schedule after records. clock_ms: the clock behind the last of them."""
@@ -88,7 +87,7 @@ class Schedule:
 
     def complete(self) -> Schedule:
         """The schedule after the last record: every window that a record up to the clock may belong to is due."""
-        return self if self.clock_ms == NO_TIME else self.complete_at(self.windows.last_border(self.clock_ms))
+        return self if self.clock_ms == NO_TIME else self.complete_at(self.windows.border_behind(self.clock_ms))
 
     def complete_at(self, border_ms: int) -> Schedule:
         """The schedule after the last record: every window up to this border is due."""

@@ -15,11 +15,11 @@ from sfm_stream.errors import StateError
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.counter import WindowCounter, dropped
 from sfm_stream.pipeline.counting.plan import CountingPlan
-from sfm_stream.pipeline.counting.releases import ReleaseDraw
+from sfm_stream.pipeline.counting.position import first_progress
 from sfm_stream.pipeline.counting.replay import ReplayPoint
-from sfm_stream.pipeline.counting.schedule import Schedule
+from sfm_stream.pipeline.counting.span_counter import SpanCounter
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
-from sfm_stream.types import NO_TIME, Dropped, EventColumns, PartitionState, Reason, SpanProgress, Step
+from sfm_stream.types import NO_TIME, Dropped, EventColumns, PartitionState, Reason, SpanProgress, Step, Window
 from sfm_stream.windows.whole import Whole
 
 QUEUE_ROWS = 1 << 18
@@ -41,7 +41,6 @@ class WholeCounter(WindowCounter):
         self, plan: CountingPlan, partition: int, state: PartitionState, keys: KeyTable, coins: Coins = SYSTEM_COINS
     ) -> None:
         super().__init__(plan, partition, state, keys, coins)
-        self._coins = coins
         self._queue: list[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint32], NDArray[np.int64]]] = []
         self._queued = 0
         self._queue_rows = min(QUEUE_ROWS, plan.limits.max_raw_bytes // 64)
@@ -58,16 +57,16 @@ class WholeCounter(WindowCounter):
     def open_windows(self) -> int:
         """As in WindowCounter."""
         self._sort_in()
-        return len(self.store.starts())
+        return super().open_windows
 
     def add(self, columns: EventColumns) -> Dropped:
         """As WindowCounter. Records of windows that an earlier run released are neither counted nor dropped."""
         reasons, starts = self.windows.judge_by_borders(columns)
         if not self.windows.fixed:
             self._note_times(columns, starts)
-        reasons = self._declared_later(columns, starts, reasons)
+        reasons = self._since.judge(columns, starts, reasons)
         self.limits.require_valid(columns)
-        released = self._enqueue(columns, starts, reasons)
+        released = self._enqueue(columns, starts, np.flatnonzero(reasons == Reason.OK))
         if self._queued > self._queue_rows:
             self._sort_in()
         self._position = columns.next_offset
@@ -75,7 +74,7 @@ class WholeCounter(WindowCounter):
         return dropped(columns, reasons, released)
 
     def finish(self) -> None:
-        """The input has ended: every window from the first border to the last is due.
+        """The input has ended: every window of each span from the first border to the last is due.
 
         Raises StateError where more windows without a record lie between two others than a gap may have.
         """
@@ -83,7 +82,10 @@ class WholeCounter(WindowCounter):
         start_ms, end_ms = self._borders()
         if not self.windows.start_known:
             self._begin_at(start_ms)
-        self._schedule = self._schedule.complete_at(end_ms)
+        filled = Window(start_ms, end_ms)
+        for span in self.spans:
+            assert isinstance(span.windows, Whole)
+            span.schedule = span.schedule.complete_at(end_ms if span is self.base else span.windows.end_with(filled))
 
     def checkpoint(self) -> Step | None:
         """None: a position inside the input is never committed."""
@@ -92,9 +94,9 @@ class WholeCounter(WindowCounter):
     def _begin_at(self, start_ms: int) -> None:
         """Fix the first border, which follows from the input."""
         self.plan = replace(self.plan, windows=replace(self.windows, start_ms=start_ms, start_known=True))
-        self.state = replace(self.state, start_ms=start_ms, spans=(SpanProgress(self.state.span.size_ms, start_ms),))
-        self._draw = ReleaseDraw(self.plan, self.partition, self.keys, self._coins)
-        self._schedule = Schedule.begin(self.plan.windows, start_ms, NO_TIME)
+        self.state = replace(self.state, start_ms=start_ms, spans=first_progress(self.plan))
+        for span, (_, windows), progress in zip(self.spans, self.plan.counted, self.state.spans, strict=True):
+            span.begin_at(windows, progress, NO_TIME)
 
     def _borders(self) -> tuple[int, int]:
         """(first border, last border)."""
@@ -105,28 +107,37 @@ class WholeCounter(WindowCounter):
         if not occupied:
             return windows.start_ms, windows.start_ms
         start_ms = windows.start_ms if windows.start_known else occupied[0]
-        end_ms = occupied[-1] + windows.size_ms if windows.until_ms is None else windows.last_ms
-        self.limits.require_few_empty([start_ms - windows.size_ms, *occupied, end_ms], self._occupied)
+        end_ms = windows.grid.end(occupied[-1]) if windows.until_ms is None else windows.last_ms
+        self.limits.require_few_empty([windows.grid.floor(start_ms - 1), *occupied, end_ms], self._occupied)
         return start_ms, end_ms
 
-    def _enqueue(self, columns: EventColumns, starts: NDArray[np.int64], reasons: NDArray[np.uint8]) -> int:
-        """Queue the rows that count. Returns how many other rows belong to windows that were released before."""
-        closed_ms = self.state.closed_through_ms
-        rows = (starts, columns.key_ids, columns.cells, columns.offsets)
+    def _enqueue(self, columns: EventColumns, starts: NDArray[np.int64], rows: NDArray[np.intp]) -> int:
+        """Queue the rows that count. Returns how many belong to windows of every span that were released before."""
+        still_open = starts[rows] >= self.base.schedule.closed_through_ms
         released = 0
-        if reasons.any() or (len(starts) and int(starts.min()) < closed_ms):
-            usable = reasons == Reason.OK
-            still_open = usable & (starts >= closed_ms)
-            released = int(usable.sum()) - int(still_open.sum())
-            rows = (
-                starts[still_open],
-                columns.key_ids[still_open],
-                columns.cells[still_open],
-                columns.offsets[still_open],
-            )
-        self._queue.append(rows)
-        self._queued += len(rows[0])
+        if not still_open.all():
+            released = self._count_again(columns.at(rows[~still_open]))
+            rows = rows[still_open]
+        self._queue.append((starts[rows], columns.key_ids[rows], columns.cells[rows], columns.offsets[rows]))
+        self._queued += len(rows)
         return released
+
+    def _count_again(self, rows: EventColumns) -> int:
+        """Put records of base windows that were released before into the coarser windows that were not.
+
+        Returns how many of them no window takes.
+        """
+        taken = np.zeros(len(rows.offsets), np.bool_)
+        for span in self._coarser:
+            assert isinstance(span.windows, Whole)
+            reasons, starts = span.windows.judge_by_borders(rows)
+            counts = (self._since.judge(rows, starts, reasons) == Reason.OK) & (
+                starts >= span.schedule.closed_through_ms
+            )
+            span.count(starts[counts], rows, np.flatnonzero(counts))
+            taken |= counts
+        self._require_memory()
+        return int(np.count_nonzero(~taken))
 
     def _note_times(self, columns: EventColumns, starts: NDArray[np.int64]) -> None:
         """Remember which windows the times of these records lie in."""
@@ -145,20 +156,22 @@ class WholeCounter(WindowCounter):
         if self._queue:
             starts, key_ids, cells, offsets = zip(*self._queue, strict=True)
             self._queue, self._queued = [], 0
-            self.store.add(
+            self.base.store.add(
                 np.concatenate(starts), np.concatenate(key_ids), np.concatenate(cells), np.concatenate(offsets)
             )
-            self.limits.require_memory(self.keys, self.store)
+            self._require_memory()
 
-    def _forget(self, closed: list[int]) -> None:
+    def _forget(self, span: SpanCounter, closed: list[int]) -> None:
         """As WindowCounter, but ids of keys stay: no record follows that would need one."""
-        for start in closed:
-            self.store.drop(start)
+        span.forget(closed)
 
-    def _state_at(self, closed_through_ms: int, cursor: bytes | None) -> PartitionState:
+    def _state_at(self, span: SpanCounter, progress: SpanProgress) -> PartitionState:
         """Replay starts at the first byte until all is closed; then there is nothing left to read."""
-        due_ms = self._schedule.due_ms
-        if closed_through_ms > due_ms:
+        if progress.closed_through_ms > span.schedule.due_ms:
             raise StateError(f"partition {self.partition}: a window was closed behind the end of the input")
-        offset = self._position if closed_through_ms == due_ms else 0
-        return self._state_from(ReplayPoint(offset, NO_TIME), closed_through_ms, cursor)
+        spans = self._progress_with(span, progress)
+        closed = all(
+            each.schedule.closed(mine.closed_through_ms).closed_through_ms == each.schedule.due_ms
+            for each, mine in zip(self.spans, spans, strict=True)
+        )
+        return self._state_from(ReplayPoint(self._position if closed else 0, NO_TIME), spans)

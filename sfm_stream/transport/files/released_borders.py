@@ -33,7 +33,7 @@ class _Content(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ReleasedBorders:
-    """Worker name to the latest end of a window that it ever released, from `<path>.released`, mode 0600.
+    """Worker and span to the latest end of a window that it ever released, from `<path>.released`, mode 0600.
 
     For the one process that holds the lock of the output. Raises StateError where the file is there and is not what
     was written: which windows were released is then unknown.
@@ -46,11 +46,13 @@ class ReleasedBorders:
 
     @property
     def borders(self) -> Mapping[str, int]:
-        """Worker name to border, in milliseconds since 1970 UTC."""
+        """released_by() to border, in milliseconds since 1970 UTC."""
         return MappingProxyType(self._borders)
 
     def note(self, worker: str, end_ms: int) -> None:
         """Windows up to end_ms are released; it is on disk on return. An earlier end than the noted one does nothing.
+
+        worker: of released_by().
 
         Raises StorageError. The border is then noted or not, and a border noted before still holds.
         """
@@ -102,6 +104,11 @@ class ReleasedBorders:
                 os.unlink(part)
             raise
         sync_directory(self.path)
+
+
+def released_by(worker: str, span: str) -> str:
+    """The name under which a border of a span is noted. span: as in Step."""
+    return f"{worker}/{span}" if span else worker
 
 
 def sync_directory(path: str) -> None:

@@ -23,17 +23,16 @@ from sfm_stream.errors import StateError
 from sfm_stream.transport.files.lockfile import WriterLock
 from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.log_schema import Content, checksum, make_current, position_checksum
-from sfm_stream.transport.files.released_borders import ReleasedBorders, sync_directory
+from sfm_stream.transport.files.released_borders import ReleasedBorders, released_by, sync_directory
 from sfm_stream.transport.files.storage_faults import opening, require_one_name, require_readable
 from sfm_stream.types import Record, Step
-from sfm_stream.units import SKETCHES
 
 
 class SqliteLog(LogReader):
     """The log open for writing, by this process alone: made with mode 0600 where it is not there yet.
 
-    `released` keeps beside the file how far each worker ever released. Raises ConfigError naming `setting` where it
-    cannot be created, StateError where another process writes it or it has several names, StorageError.
+    `released` keeps beside the file how far each worker ever released each span. Raises ConfigError naming `setting`
+    where it cannot be created, StateError where another process writes it or it has several names, StorageError.
     """
 
     _mode = "rw"
@@ -83,9 +82,8 @@ class SqliteLog(LogReader):
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
-            # Only sketches are drawn. Their time stamps are the ends of their windows.
-            if ends_ms := [record.timestamp_ms for record in step.publish if record.topic == SKETCHES]:
-                self.released.note(worker, max(ends_ms))
+            for span, end_ms in step.drawn:
+                self.released.note(released_by(worker, span), end_ms)
         return True
 
     def close(self) -> None:

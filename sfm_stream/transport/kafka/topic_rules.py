@@ -117,15 +117,17 @@ class ClusterNeeds(Protocol):
     def downtime(self) -> int: ...
 
 
-class WindowNeeds(Protocol):
-    """The settings in [window] that the input topic is compared with."""
+@dataclass(frozen=True, slots=True)
+class WindowNeeds:
+    """What the input topic is compared with: longest_ms, of the longest window that is released; the rest in [window].
 
-    @property
-    def size(self) -> int: ...
-    @property
-    def grace_ms(self) -> int: ...
-    @property
-    def max_future_skew(self) -> int: ...
+    longest: what the settings call that window.
+    """
+
+    longest_ms: int
+    grace_ms: int
+    max_future_skew: int
+    longest: str = "window.size"
 
 
 def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeeds) -> list[str]:
@@ -135,7 +137,7 @@ def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeed
     if "compact" in policy:
         wrong.append(_wrong(facts, "cleanup.policy", ",".join(sorted(policy)), "delete", _COMPACTED))
     retention_ms = int(facts.configs.get("retention.ms", -1))
-    needed_ms = window.size + window.grace_ms + settings.downtime
+    needed_ms = window.longest_ms + window.grace_ms + settings.downtime
     if "delete" in policy and retention_ms != -1 and retention_ms <= needed_ms:
         why = "records of an open window are gone before it is closed; else lower kafka.downtime"
         wrong.append(
@@ -143,7 +145,7 @@ def input_problems(facts: TopicFacts, settings: ClusterNeeds, window: WindowNeed
                 facts,
                 "retention.ms",
                 str(retention_ms),
-                f"more than {needed_ms} (window.size + window.grace + kafka.downtime)",
+                f"more than {needed_ms} ({window.longest} + window.grace + kafka.downtime)",
                 why,
             )
         )

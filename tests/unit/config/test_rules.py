@@ -137,7 +137,7 @@ def test_a_wrong_window_is_said_once_and_not_by_each_rule_that_needs_it() -> Non
 
 def test_what_follows_from_settings_is_offered_by_the_names_of_the_file() -> None:
     config = parse_config(toml(WHOLE), Path("/data"))
-    assert (config.pipeline.id, config.pipeline.epoch, config.window.size) == ("views", 1, 900_000)
+    assert (config.pipeline.id, config.pipeline.epoch, config.window.size) == ("views", 1, "15m")
     assert (config.event.key, config.rollup.zone, config.logs.level) == (("page",), "UTC", "info")
     assert (config.metrics.public, config.limits.max_gap_windows) == ("", 10_000)
     assert (config.whole, config.on_cluster, config.item_hash) == (True, False, XXH64)

@@ -82,11 +82,11 @@ def configured(limit: str) -> object:
         config = parse_config(CONFIG.format(limit=limit), Path("/nowhere"))
     except SfmStreamError as error:
         return type(error), str(error)
-    words = statement("p", config.unit, config.keys, config.budget, 60_000, 5_000)
+    words = statement("p", config.unit, config.keys, config.budget, 5_000)
     keys = config.keys
     return (
         config.fingerprint(1),
-        config.flip_threshold,
+        config.budget.spans[0].flip_threshold,
         words,
         keys.table.tolist(),
         keys.epsilon.as_tuple(),
@@ -101,7 +101,9 @@ def refusal(work: Callable[[], object]) -> object:
         return type(error), str(error)
 
 
-BUDGET = Budget((ReleasedSpan(1, LONG, 1, Decimal(0), SketchShape(16, 2)),), Decimal("1e-3"), Decimal("8.9E-16"), 1500)
+BUDGET = Budget(
+    (ReleasedSpan("1ms", 1, LONG, 1, Decimal(0), SketchShape(16, 2)),), Decimal("1e-3"), Decimal("8.9E-16"), 1500, 1
+)
 RESULTS: dict[str, Callable[[], object]] = {
     "flip_threshold_of": lambda: [flip_threshold_of(value) for value in (1, 0.1, LONG, 16, MIN_EPSILON)],
     "epsilon_of": lambda: [epsilon_of(k) for k in (1, 12345678901234567, (1 << 63) - 1)],
@@ -114,7 +116,8 @@ RESULTS: dict[str, Callable[[], object]] = {
         for value in (LONG, 0.1, 1e-7, 0, -1, True, "1", float("nan"), float("inf"), Decimal("sNaN"), 10**30, 1e-300)
     ],
     "budget": lambda: [
-        number.as_tuple() for number in (BUDGET.epsilon_per_window, BUDGET.epsilon_per_day, BUDGET.delta_per_day)
+        number.as_tuple()
+        for number in (BUDGET.epsilon_per_window(BUDGET.spans[0]), BUDGET.epsilon_per_day, BUDGET.delta_per_day)
     ],
     "limit": lambda: [refusal(lambda v=v: require_within(BUDGET, Decimal(v))) for v in (186, 187, "186.6851")],
     "configuration": lambda: configured("1700"),

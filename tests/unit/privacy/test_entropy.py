@@ -41,9 +41,9 @@ def counter_with(coins, plan):
 
 def raw(counter):
     """Every bit of every open window."""
-    windows = {start: counter.store.get(start) for start in counter.store.starts()}
+    windows = {start: counter.base.store.get(start) for start in counter.base.store.starts()}
     return {
-        (start, key_id): window.cells_by_key().bits(key_id).tobytes()
+        (start, key_id): window.cells_by_key(window.shape).bits(key_id).tobytes()
         for start, window in windows.items()
         for key_id in window.key_ids().tolist()
     }
@@ -65,7 +65,7 @@ def test_coins_that_fail_in_a_close_publish_nothing(mode, requests):
         with pytest.raises(EntropyError):
             counter.step()
     assert (counter.state, raw(counter)) == (before, held)
-    assert counter.store.starts() == [0, 10, 20]
+    assert counter.base.store.starts() == [0, 10, 20]
     assert set(counter.keys) == {"a", "b", "c"}
     coins.left = 1000
     log = Log()

@@ -1,65 +1,124 @@
-"""Borders of windows, against a calendar that asks every quarter of an hour for its date."""
+"""Borders of windows: those of a fixed length, and of days, weeks and months as a plain walk over dates finds them."""
 
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.naive_days import day_borders, month_borders, week_borders
-from support.rollup_runs import HOUR_MS, MINUTE_MS, QUARTER_MS, at
 
-from sfm_stream.types import Window
-from sfm_stream.windows.grid import CalendarGrid, FixedGrid, fixed_size_ms, grid_of, windows_between
+from sfm_stream.units import DAY_MS, FOREVER_MS, HOUR_MS
+from sfm_stream.windows.grid import CalendarGrid, FixedGrid, _borders_of, fixed_size_ms, grid_of, windows_between
 
-NAIVE = {"day": day_borders, "week": week_borders, "month": month_borders}
-ZONES = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo", "Atlantic/Azores"]
+ZONES = ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/Santiago", "Australia/Lord_Howe", "Pacific/Apia"]
+YEARS = range(2010, 2012)
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("unit", NAIVE)
-def test_borders_of_a_zone_over_a_year(zone, unit):
-    """2018: clocks change in Brazil over midnight too."""
-    grid = grid_of(unit, zone)
-    first = grid.floor(at("2018-01-20"))
-    borders = NAIVE[unit](zone, first, at("2019-02-10"))
-    assert [grid.floor(each) for each in borders] == borders
-    assert [grid.end(start) for start in borders[:-1]] == borders[1:]
-    inside = [time for start, end in pairwise(borders) for time in (start, start + 1, (start + end) // 2, end - 1)]
-    floors = [start for start in borders[:-1] for _ in range(4)]
-    assert [grid.floor(time) for time in inside] == floors
-    assert grid.floors(np.array(inside)).tolist() == floors
-    assert [grid.ceil(time) for time in inside] == [
-        each for start, end in pairwise(borders) for each in (start, end, end, end)
-    ]
-    assert grid.ends(np.array(borders[:-1])).tolist() == borders[1:]
-    assert grid.count(borders[0], borders[-1]) == len(borders) - 1
-    assert list(windows_between(grid, borders[0], borders[-1])) == [Window(*each) for each in pairwise(borders)]
-    assert max(end - start for start, end in pairwise(borders)) <= grid.longest_ms
+def midnight(day, zone):
+    """The first instant that shows this date or a later one, found by search in steps of half an hour."""
+    low = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) - 16 * 3600
+    return 1000 * next(
+        second for second in range(low, low + 32 * 3600, 1800) if datetime.fromtimestamp(second, zone).date() >= day
+    )
 
 
-@given(st.integers(0, 1 << 45), st.sampled_from(["500ms", "90s", "5m", "15m", "1h", "hour"]))
-def test_borders_of_one_length(time_ms, name):
-    grid, size = grid_of(name, "Asia/Kathmandu"), fixed_size_ms(name)
-    low = grid.floor(time_ms)
-    assert low <= time_ms < low + size
-    assert low % size == 0
-    assert (grid.end(low), grid.ceil(time_ms)) == (low + size, low + size if low < time_ms else low)
-    assert grid.floors(np.array([time_ms, low])).tolist() == [low, low]
-    assert grid.ends(np.array([low])).tolist() == [low + size]
-    assert (grid.count(low, low + 7 * size), grid.longest_ms) == (7, size)
+def walk(unit, zone):
+    """The borders from the year before YEARS to the year behind them."""
+    info, day, borders = ZoneInfo(zone), date(YEARS[0] - 1, 1, 1), []
+    while day.year <= YEARS[-1] + 1:
+        if unit == "day" or (unit == "week" and day.isoweekday() == 1) or (unit == "month" and day.day == 1):
+            borders.append(midnight(day, info))
+        day += timedelta(days=1)
+    return sorted(set(borders))
 
 
-def test_names_of_spans():
-    assert grid_of("15m", "UTC") == FixedGrid(QUARTER_MS)
-    assert grid_of("hour", "Asia/Kathmandu") == grid_of("1h", "UTC") == FixedGrid(HOUR_MS)
-    assert grid_of("week", "Asia/Kathmandu") == CalendarGrid("week", "Asia/Kathmandu")
-    assert [fixed_size_ms(name) for name in ("90s", "hour", "day", "month")] == [90_000, 60 * MINUTE_MS, None, None]
+BORDERS = {("month", zone): walk("month", zone) for zone in ZONES}
+BORDERS |= {(unit, zone): walk(unit, zone) for unit in ("day", "week") for zone in ZONES[-3:]}
+TIMES = st.integers(
+    int(datetime(YEARS[0], 1, 1, tzinfo=UTC).timestamp()) * 1000,
+    int(datetime(YEARS[-1], 12, 31, tzinfo=UTC).timestamp()) * 1000,
+)
 
 
-def test_columns_that_are_empty_or_begin_before_1970():
-    grid = grid_of("day", "Europe/Berlin")
-    nothing = np.array([], np.int64)
-    assert (len(grid.floors(nothing)), len(grid.ends(nothing))) == (0, 0)
-    floors = grid.floors(np.array([-1, at("2026-03-29T12:00")]))
-    assert floors[1] == at("2026-03-28T23:00")
+@given(st.sampled_from(sorted(BORDERS)), TIMES, st.integers(-1, 1), st.booleans())
+def test_calendar_borders_are_those_of_a_walk_over_dates(which, time, beside, near):
+    borders, grid = BORDERS[which], CalendarGrid(*which)
+    if near:  # a border, or the millisecond beside it
+        time = borders[bisect_right(borders, time) - 1] + beside
+    place = bisect_right(borders, time) - 1
+    assert grid.floor(time) == borders[place]
+    assert grid.end(borders[place]) == borders[place + 1]
+    assert grid.ceil(time) == (time if borders[place] == time else borders[place + 1])
+    assert borders[place + 1] - borders[place] <= grid.longest_ms
+
+
+@given(
+    st.sampled_from([*(CalendarGrid(*which) for which in BORDERS), FixedGrid(HOUR_MS), FixedGrid(7)]),
+    st.lists(st.one_of(TIMES, st.integers(0, 3 * DAY_MS), st.just(-1)), max_size=20),
+)
+def test_columns_are_like_single_times(grid, times):
+    column = np.array(times, np.int64)
+    starts = grid.floors(column)
+    known = column >= 0
+    assert starts[known].tolist() == [grid.floor(time) for time in times if time >= 0]
+    assert (starts[~known] < 0).all()
+    assert grid.ends(starts)[known].tolist() == [grid.end(grid.floor(time)) for time in times if time >= 0]
+
+
+def test_days_on_which_clocks_change_and_a_date_that_was_left_out():
+    berlin, howe, apia = (
+        CalendarGrid("day", zone) for zone in ("Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia")
+    )
+
+    def hours(grid, *day):
+        noon = int(datetime(*day, 12, tzinfo=ZoneInfo(grid.zone)).timestamp()) * 1000
+        return (grid.end(grid.floor(noon)) - grid.floor(noon)) / HOUR_MS
+
+    assert [hours(berlin, 2026, *day) for day in ((3, 28), (3, 29), (10, 25))] == [24, 23, 25]
+    assert [hours(howe, 2026, *day) for day in ((4, 5), (10, 4))] == [24.5, 23.5]
+    assert hours(apia, 2011, 12, 29) == 24
+    behind = apia.end(apia.floor(int(datetime(2011, 12, 29, 12, tzinfo=ZoneInfo("Pacific/Apia")).timestamp()) * 1000))
+    assert datetime.fromtimestamp(behind / 1000, ZoneInfo("Pacific/Apia")).date() == date(2011, 12, 31)
+
+
+@pytest.mark.parametrize("unit", ["day", "week", "month"])
+def test_windows_follow_each_other_and_are_counted(unit):
+    grid = CalendarGrid(unit, "Europe/Berlin")
+    low, high = grid.floor(1_600_000_000_000), grid.floor(1_700_000_000_000)
+    windows = list(windows_between(grid, low, high))
+    assert (windows[0].start_ms, windows[-1].end_ms) == (low, high)
+    assert all(before.end_ms == after.start_ms for before, after in pairwise(windows))
+    assert grid.count(low, high) == len(windows)
+    assert grid.count(low, low) == 0 == len(list(windows_between(grid, low, low)))
+
+
+def test_the_last_time_of_all_has_a_window():
+    last = 253_402_300_799_999
+    for unit in ("day", "week", "month"):
+        grid = CalendarGrid(unit, "America/New_York")
+        assert grid.floor(last) <= last < grid.end(grid.floor(last)) <= FOREVER_MS
+        assert grid.floors(np.array([last])).tolist() == [grid.floor(last)]
+
+
+def test_a_few_wrong_times_cost_no_walk_through_the_ages():
+    """Between 1970 and the year 9999 are three million days: none of them is looked up for a record that is dropped."""
+    low, high = (int(datetime(2026, 1, day, tzinfo=ZoneInfo("Asia/Kolkata")).timestamp()) * 1000 for day in (1, 20))
+    grid = CalendarGrid("day", "Asia/Kolkata")
+    times = np.array([low, high, -1, 0, low - 1, 253_402_300_799_999, low + DAY_MS], np.int64)
+    before = _borders_of.cache_info().misses
+    starts = grid.floors(times, low, high)
+    assert _borders_of.cache_info().misses - before <= 4
+    assert starts[[0, 1, 6]].tolist() == [low, high, low + DAY_MS]
+    assert (starts[2:5] < low).all()
+    assert starts[5] in {low + day * DAY_MS for day in range(20)}
+
+
+def test_spans_by_name():
+    assert [fixed_size_ms(name) for name in ("5m", "hour", "day")] == [300_000, HOUR_MS, None]
+    assert grid_of("hour", "Asia/Kolkata") == FixedGrid(HOUR_MS)
+    assert grid_of("week", "Asia/Kolkata") == CalendarGrid("week", "Asia/Kolkata")

@@ -25,7 +25,9 @@ def cells(*values):
 
 
 def lit(window, key_id):
-    return set(np.flatnonzero(np.unpackbits(window.cells_by_key().bits(key_id), bitorder="little")).tolist())
+    return set(
+        np.flatnonzero(np.unpackbits(window.cells_by_key(window.shape).bits(key_id), bitorder="little")).tolist()
+    )
 
 
 def contents(store):
@@ -36,7 +38,7 @@ def contents(store):
 
 
 def test_a_new_store_is_empty():
-    store = WindowStore(SMALL, 10)
+    store = WindowStore(SMALL)
     assert store.starts() == []
     assert store.get(0) is None
     assert store.first_offset() is None
@@ -46,14 +48,14 @@ def test_a_new_store_is_empty():
 
 
 def test_no_rows_open_no_window():
-    store = WindowStore(SMALL, 10)
+    store = WindowStore(SMALL)
     store.add(np.empty(0, np.int64), ids(), cells(), np.empty(0, np.int64))
     assert store.starts() == []
 
 
 def test_rows_of_several_windows_in_one_call():
     rows = [(20, 3, 1), (10, 3, 1), (20, 3, 1), (20, 0, 31), (10, 2, 0), (30, 3, 5)]
-    store = WindowStore(SMALL, 10)
+    store = WindowStore(SMALL)
     starts, keys, lit_cells = (np.array(column) for column in zip(*rows, strict=True))
     store.add(starts, keys.astype(np.int32), lit_cells.astype(np.uint32), np.arange(100, 106))
     assert contents(store) == naive_cells(rows)
@@ -64,14 +66,14 @@ def test_rows_of_several_windows_in_one_call():
 
 
 def test_the_first_offset_of_a_window_stays():
-    store = WindowStore(SMALL, 10)
+    store = WindowStore(SMALL)
     for offset in (7, 9, 50):
         store.add(np.array([10]), ids(0), cells(offset % 32), np.array([offset]))
     assert store.get(10).first_offset == store.first_offset() == 7
 
 
 def test_a_dropped_window_is_gone_with_its_keys_and_its_offset():
-    store = WindowStore(SMALL, 10)
+    store = WindowStore(SMALL)
     store.add(np.array([10, 20, 20]), ids(0, 1, 2), cells(1, 2, 3), np.array([5, 6, 7]))
     store.drop(10)
     assert (store.starts(), store.first_offset(), store.live_keys().tolist()) == ([20], 6, [1, 2])
@@ -139,8 +141,8 @@ def test_a_large_window_lets_its_queue_grow_with_it(monkeypatch):
 def test_reading_a_window_changes_nothing():
     window = OpenWindow(SMALL, 0)
     window.add(ids(1, 2, 2), cells(3, 4, 5))
-    first = [window.cells_by_key().bits(key).tobytes() for key in range(4)]
-    assert [window.cells_by_key().bits(key).tobytes() for key in range(4)] == first
+    first = [window.cells_by_key(window.shape).bits(key).tobytes() for key in range(4)]
+    assert [window.cells_by_key(window.shape).bits(key).tobytes() for key in range(4)] == first
     window.add(ids(1), cells(31))
     assert lit(window, 1) == {3, 31}
 
@@ -154,7 +156,7 @@ def test_an_open_key_of_ten_items_takes_at_most_150_bytes_beside_itself(key_of):
     gc.collect()
     tracemalloc.start()
     try:
-        table, store = KeyTable(), WindowStore(LARGE, 60_000)
+        table, store = KeyTable(), WindowStore(LARGE)
         numbers = np.array([table.intern(key) for key in keys], np.int32)
         for _ in range(10):
             store.add(

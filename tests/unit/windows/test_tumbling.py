@@ -10,10 +10,11 @@ from support.counting_runs import PRESENCE, Same, batches_of, columns_of, conten
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.types import NO_TIME, EventColumns, Reason
 from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.grid import FixedGrid
 from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.keys import encode_key
 
-WINDOWS = Tumbling(size_ms=10, grace_ms=5, max_future_skew_ms=3, start_ms=100, end_ms=200)
+WINDOWS = Tumbling(FixedGrid(10), grace_ms=5, max_future_skew_ms=3, start_ms=100, end_ms=200)
 OK, LATE, FUTURE, BEFORE, AFTER = Reason.OK, Reason.LATE, Reason.FUTURE, Reason.BEFORE_START, Reason.AFTER_EPOCH
 
 
@@ -93,7 +94,7 @@ def test_what_extraction_found_is_never_overruled(arrival, event, clock, closed,
 @pytest.mark.parametrize("case", [case for case in TABLE if case[3] == 100])
 def test_the_oracle_agrees_with_the_table(case):
     arrival, event, clock, _, reason, _ = case
-    rules = Rules(WINDOWS.size_ms, WINDOWS.grace_ms, WINDOWS.max_future_skew_ms, 100, 200)
+    rules = Rules(10, WINDOWS.grace_ms, WINDOWS.max_future_skew_ms, 100, 200)
     assert naive_judge(rules, max(clock, arrival), Row(0, arrival, event, "k", 0)) == reason
 
 
@@ -110,14 +111,14 @@ def test_a_window_is_due_strictly_after_its_end_and_grace(clock, through):
 @given(st.integers(1, 50), st.integers(0, 100), st.integers(0, 1000), st.integers(0, 100))
 def test_due_and_late_are_the_same_border(size, grace, clock, index):
     """A window is due exactly where a record of it would be late: nothing falls between the two."""
-    windows = Tumbling(size, grace, 10**6, 0)
+    windows = Tumbling(FixedGrid(size), grace, 10**6, 0)
     start = size * index
     due = start + size <= windows.due_through(clock)
     assert due == (start + size + grace < clock)
     assert (judge(0, start, clock, 0, windows)[0] == LATE) == due
 
 
-STAMPED = Tumbling(size_ms=10, grace_ms=5, max_future_skew_ms=3, start_ms=100, end_ms=200, margin_ms=4)
+STAMPED = Tumbling(FixedGrid(10), grace_ms=5, max_future_skew_ms=3, start_ms=100, end_ms=200, margin_ms=4)
 
 
 @pytest.mark.parametrize(("clock", "through"), [(119, 100), (120, 110), (129, 110), (130, 120), (10**15, 200)])
@@ -139,7 +140,7 @@ def test_where_the_log_gives_arrival_times_a_record_decides_for_itself(arrival, 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 50), st.integers(0, 9), st.integers(100, 300), st.integers(0, 100))
 def test_no_step_back_within_the_margin_meets_a_closed_window(margin, grace, clock, step):
-    windows = Tumbling(10, grace, 10**6, 100, margin_ms=margin)
+    windows = Tumbling(FixedGrid(10), grace, 10**6, 100, margin_ms=margin)
     step = min(step, margin)
     for start in range(100, clock, 10):
         if start + 10 <= windows.closed_by(clock):
@@ -151,13 +152,13 @@ def test_no_step_back_within_the_margin_meets_a_closed_window(margin, grace, clo
 )
 def test_the_last_border_holds_everything_that_the_clock_allows(clock, border):
     """An event up to the allowed skew ahead of the clock still lies before it."""
-    assert WINDOWS.last_border(clock) == border
+    assert WINDOWS.border_behind(clock) == border
     reason, start = judge(clock, clock + 3, clock, 100)
     assert reason == AFTER or start + 10 <= border
 
 
 def test_without_an_end_the_windows_go_on_for_ever():
-    windows = Tumbling(10, 0, 0, 0)
+    windows = Tumbling(FixedGrid(10), 0, 0, 0)
     assert windows.end_ms == FOREVER_MS
     assert judge(10**15, 10**15, 0, 0, windows) == (OK, 10**15)
 
@@ -224,7 +225,7 @@ def test_any_batching_gives_every_record_the_same_fate(stream, step_every):
     assert contents(log.records) == {
         (start, encode_key(key)): cells for start, keys in windows.items() for key, cells in keys.items()
     }
-    assert counter.store.starts() == []
+    assert counter.base.store.starts() == []
     at_once, _, _ = run(plan, [rows] if rows else [], Same(255))
     assert log.records == at_once.records, "markers included"
     border = min((clock + rules.skew) // rules.size * rules.size + rules.size, rules.end)

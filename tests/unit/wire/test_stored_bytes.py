@@ -23,7 +23,7 @@ from sfm_stream.types import Commit, PartitionState, SpanProgress
 from sfm_stream.wire.keys import encode_key
 
 A = encode_key("a")
-COUNTING = PartitionState("0123", 3, "in.jsonl", 0, 99, (SpanProgress(900_000, 1_800_000),), 1_700_000, 42)
+COUNTING = PartitionState("0123", 3, "in.jsonl", 0, 99, (SpanProgress("15m", 1_800_000),), 1_700_000, 42)
 COUNTED = {
     "no cursor": (COUNTING, b'["v",3,"in.jsonl",900000,0,99,1800000,1700000,42,"",null]'),
     "a cursor": (

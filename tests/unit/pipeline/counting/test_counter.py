@@ -56,7 +56,7 @@ def test_a_release_says_what_the_plan_says():
     release = decode(log.releases[0].value)
     assert (release.pipeline, release.epoch, release.partition, release.partitions) == ("test", 1, 0, 1)
     assert (release.unit, release.sketch.flip_threshold, release.sketch.shape, release.sketch.hash) == (
-        "removed", plan.span.flip_threshold, plan.span.shape, "xxh64",
+        "removed", plan.spans[0].flip_threshold, plan.spans[0].shape, "xxh64",
     )  # fmt: skip
     marker, _ = markers_of(log.records)
     assert (marker.start_ms, marker.through_ms, marker.window_ms, marker.fingerprint) == (50, 60, 10, FINGERPRINT)
@@ -101,7 +101,7 @@ def test_a_long_gap_is_committed_in_pieces():
     largest = max(len(record.value) for record in log.records)
     assert len(full) > 10
     assert all(500 <= size < 500 + largest for size in full)
-    assert [state_in(step).closed_through_ms for step in log.steps] == [
+    assert [state_in(step).base.closed_through_ms for step in log.steps] == [
         markers_of(step.publish)[-1].through_ms for step in log.steps
     ]
 
@@ -166,7 +166,7 @@ def test_nothing_is_published_behind_the_last_border_of_an_epoch():
     assert reasons == [0, 0, Reason.AFTER_EPOCH]
     assert covered(log.records) == (0, 30)
     assert [place[0] for place in contents(log.records)] == [0, 10, 20]
-    assert counter.state.closed_through_ms == 30
+    assert counter.state.base.closed_through_ms == 30
 
 
 # One draw
@@ -191,10 +191,10 @@ def test_a_step_is_the_same_object_until_it_is_committed():
 def test_raw_state_is_kept_until_the_commit_and_dropped_by_it():
     counter = counter_of(plan_of(), at((5, "a", 1), (5, "b", 1), (15, "b", 1)))
     step = counter.step()
-    assert counter.store.starts() == [0, 10]
+    assert counter.base.store.starts() == [0, 10]
     assert set(counter.keys) == {"a", "b"}
     counter.committed(step)
-    assert counter.store.starts() == [10]
+    assert counter.base.store.starts() == [10]
     assert set(counter.keys) == {"b"}
 
 
@@ -215,11 +215,11 @@ def test_a_close_in_pieces_is_the_close_in_one(mode, limit):
     cut = [
         size
         for step, size in zip(pieces.steps, sizes_of(pieces), strict=True)
-        if state_in(step).span.cursor is not None
+        if state_in(step).base.cursor is not None
     ]
     assert cut or limit > 300 or mode == "selected"
     assert all(size >= limit for size in cut), "no piece is cut before it is full"
-    assert counter.state.span.cursor is None
+    assert counter.state.base.cursor is None
 
 
 @pytest.mark.parametrize("limit", [1, 300])
@@ -234,10 +234,10 @@ def test_a_marker_comes_only_behind_all_releases_of_its_windows(limit):
             else:
                 assert rest[0] >= through
         state = state_in(step)
-        assert through == state.closed_through_ms
-        if state.span.cursor is not None:
+        assert through == state.base.closed_through_ms
+        if state.base.cursor is not None:
             last = releases_of(step.publish)[-1]
-            assert (last.key, decode(last.value).window.start_ms) == (state.span.cursor, state.closed_through_ms)
+            assert (last.key, decode(last.value).window.start_ms) == (state.base.cursor, state.base.closed_through_ms)
 
 
 def test_the_cursor_passes_keys_that_were_withheld():
@@ -249,7 +249,7 @@ def test_the_cursor_passes_keys_that_were_withheld():
     assert [shown(step.publish) for step in log.steps] == [
         [(0, encode_key("a"))], [(0, encode_key("c"))], [("marker", 0, 10)],
     ]  # fmt: skip
-    assert [state_in(step).span.cursor for step in log.steps] == [encode_key("a"), encode_key("c"), None]
+    assert [state_in(step).base.cursor for step in log.steps] == [encode_key("a"), encode_key("c"), None]
 
 
 def test_naive_counting_agrees_with_the_whole_counter_over_all_modes():

@@ -44,8 +44,8 @@ def test_what_was_read_up_to_a_time_closes_without_a_record():
     assert shown(log.records) == [
         (0, encode_key("a")), *marks(0, 20), (20, encode_key("b")), *marks(20, 50),
     ]  # fmt: skip
-    assert (counter.store.starts(), list(counter.keys)) == ([], [])
-    assert (counter.state.closed_through_ms, counter.state.clock_ms, counter.state.offset) == (50, 22, 2)
+    assert (counter.base.store.starts(), list(counter.keys)) == ([], [])
+    assert (counter.state.base.closed_through_ms, counter.state.clock_ms, counter.state.offset) == (50, 22, 2)
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -72,7 +72,7 @@ def test_idle_time_leaves_the_clock_to_the_records():
     counter = counter_of(plan_of(grace=20), at((3, "a", 1)))
     counter.idle(31)
     drain(counter, Log())
-    assert (counter.state.closed_through_ms, counter.state.clock_ms) == (10, 3)
+    assert (counter.state.base.closed_through_ms, counter.state.clock_ms) == (10, 3)
     assert counter.add(columns_of([Row(1, 12, 12, "a", 1)], counter.keys)).counts == {}
 
 

@@ -31,9 +31,9 @@ def test_a_jump_of_the_clock_is_bounded():
     with pytest.raises(StateError, match=r"offset 2: .* jumps by 51ms, more than limits.max_gap_windows = 5"):
         counter.add(columns_of([Row(1, 6, 6, "a", 2), Row(2, 57, 57, "a", 3)], counter.keys))
     assert (counter.state, counter.step()) == (before, None)
-    assert counter.store.get(0).first_offset == 0
-    assert len(counter.store.get(0).key_ids()) == 1
-    assert counter.store.raw_bytes() == 12, "nothing of the batch was counted"
+    assert counter.base.store.get(0).first_offset == 0
+    assert len(counter.base.store.get(0).key_ids()) == 1
+    assert counter.base.store.raw_bytes() == 12, "nothing of the batch was counted"
     allowed = counter_of(plan, at((5, "a", 1), (55, "a", 3)))
     assert allowed.step() is not None
 

@@ -66,7 +66,8 @@ class ChangedDraw(WindowCounter):
 
     def __init__(self, plan, partition, state, keys, coins):
         super().__init__(plan, partition, state, keys, coins)
-        self._draw = self.draw(plan, partition, keys, coins)
+        for span in self.spans:
+            span.draw = self.draw(plan, span.span, partition, keys, coins)
 
 
 class FirstArrivalOrder(ChangedDraw):

@@ -168,7 +168,7 @@ def test_the_closing_item_does_close_and_does_count():
         assert with_z != without
         assert {place for place in with_z if with_z[place] != without[place]} == {(20, encode_key("a"))}
         counter = WindowCounter(plan, 0, first_state(plan), keys := table_of(plan), Same(255))
-        extractor = PythonExtractor(format_of(FORM), plan.span.shape, keys=keys)
+        extractor = PythonExtractor(format_of(FORM), plan.spans[0].shape, keys=keys)
         counter.add(extractor.columns(batches[:1]))
         drain(counter, Log())
         assert counter.add(extractor.columns(batches[1:2])).counts == {}

@@ -28,7 +28,7 @@ from sfm_stream.types import Commit, PartitionState, SpanProgress
 # The committed state as bytes
 
 EARLIER = b'[1,"0123","1","in.jsonl",900000,0,99,1800000,1700000,42,"",null]'.replace(b'"1"', b"1")
-UNMARKED = PartitionState("0123", 1, "in.jsonl", 0, 99, (SpanProgress(900_000, 1_800_000),), 1_700_000, 42)
+UNMARKED = PartitionState("0123", 1, "in.jsonl", 0, 99, (SpanProgress("15m", 1_800_000),), 1_700_000, 42)
 
 
 def test_a_state_without_a_mark_is_as_it_was():
@@ -86,8 +86,8 @@ def test_a_state_that_cannot_be_read_stops(name, metadata):
 
 def test_a_state_of_another_version_stops():
     fields = msgspec.json.decode(encode_state(STATE))
-    fields[0] += 1
-    with pytest.raises(StateError, match=r"version 2, this release reads 1"):
+    fields[0] += 2
+    with pytest.raises(StateError, match=r"version 3, this release reads 1 and 2"):
         decode_state(Commit(0, STATE.offset, msgspec.json.encode(fields)))
 
 
@@ -191,7 +191,9 @@ def test_a_window_decided_in_part_is_past_for_declared_keys():
     plan = plan_of(declared("b", since={"c": 50}), max_transaction_bytes=1)
     rows = at((5, "b", 1), (65, "b", 1))
     log, _, _ = run(plan, [rows], Tape(1), finish=False)
-    cursors = {state_in(step).closed_through_ms: state_in(step) for step in log.steps if state_in(step).span.cursor}
+    cursors = {
+        state_in(step).base.closed_through_ms: state_in(step) for step in log.steps if state_in(step).base.cursor
+    }
     state = cursors[50]
     require_continuation(state, plan, SOURCE, 0)
     for keys in (declared("b"), declared("b", since={"c": 50, "a": 50})):

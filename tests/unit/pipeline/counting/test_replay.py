@@ -15,7 +15,7 @@ HERE = ReplayPoint(900, 90)
 
 def noted(*batches, clock_ms=-1):
     """Points after batches of (offset, time) in windows of 10; the clock is the largest time."""
-    store, points, keys = WindowStore(SMALL, 10), ReplayPoints(), KeyTable()
+    store, points, keys = WindowStore(SMALL), ReplayPoints(), KeyTable()
     for batch in batches:
         columns = columns_of([Row(offset, time, time, "a", 1) for offset, time in batch], keys)
         clocks = np.maximum(np.maximum.accumulate(columns.arrival_ms), clock_ms)

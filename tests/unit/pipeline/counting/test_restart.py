@@ -49,15 +49,17 @@ def test_the_position_is_the_first_record_of_the_oldest_open_window():
     counter.add(columns_of(rows, counter.keys, next_offset=200))
     log = Log()
     drain(counter, log)
-    assert counter.state.closed_through_ms == 10
+    assert counter.state.base.closed_through_ms == 10
     assert counter.state.offset == 100, "window 20 began with the first record"
     assert [commit.offset for commit in log.commits] == [100]
     counter.add(columns_of([Row(210, 51, 51, "a", 1)], counter.keys, next_offset=300))
     drain(counter, log)
-    assert (counter.state.closed_through_ms, counter.state.offset) == (30, 130)
+    assert (counter.state.base.closed_through_ms, counter.state.offset) == (30, 130)
     counter.finish()
     drain(counter, log)
-    assert (counter.state.closed_through_ms, counter.state.offset) == (60, 300), "nothing open: behind the last batch"
+    assert (counter.state.base.closed_through_ms, counter.state.offset) == (60, 300), (
+        "nothing open: behind the last batch"
+    )
 
 
 def test_a_checkpoint_moves_the_position_and_nothing_else():
@@ -68,7 +70,7 @@ def test_a_checkpoint_moves_the_position_and_nothing_else():
     step = counter.checkpoint()
     assert step.publish == ()
     state = state_in(step)
-    assert (state.offset, state.clock_ms, state.closed_through_ms) == (9, 7, 0)
+    assert (state.offset, state.clock_ms, state.base.closed_through_ms) == (9, 7, 0)
     assert counter.step() is step
     counter.committed(step)
     assert counter.checkpoint() is None
@@ -125,8 +127,8 @@ def assert_restarts_agree(history, counter_class=WindowCounter, kills=None):
         assert again.releases == whole[done:], "restart: other releases than the first run"
         assert again.records == log.records[len(records) :], "restart: other markers than the first run"
         assert covered([*records, *again.records]) == through, "restart: other windows decided"
-        assert counter.state.closed_through_ms == last.state.closed_through_ms
-        assert counter.state.span.cursor is None
+        assert counter.state.base.closed_through_ms == last.state.base.closed_through_ms
+        assert counter.state.base.cursor is None
 
 
 def run_with(counter_class, plan, batches, tape, state=None):
@@ -186,7 +188,7 @@ class ClockOfNow(WindowCounter):
     """Commits the clock of now instead of the clock at the position: due windows look late when they are replayed."""
 
     def _commit(self, state):
-        return super()._commit(replace(state, clock_ms=self._schedule.clock_ms))
+        return super()._commit(replace(state, clock_ms=self.base.schedule.clock_ms))
 
 
 class PositionOfNow(WindowCounter):
@@ -244,7 +246,7 @@ def test_a_window_that_the_committed_clock_has_passed_is_due_at_once():
     counter = counter_of(plan, LATE_AGAIN[2][:3])
     step = counter.step()
     state = state_in(step)
-    assert (state.closed_through_ms, state.span.cursor, state.offset, state.clock_ms) == (0, BY_BYTES[0], 1, 21)
+    assert (state.base.closed_through_ms, state.base.cursor, state.offset, state.clock_ms) == (0, BY_BYTES[0], 1, 21)
     again = counter_of(plan, coins=Same(255), state=state)
     assert again.behind
     before = Log()
@@ -258,4 +260,4 @@ def test_the_clock_before_the_position_is_part_of_the_state():
     """Behind a committed marker, what had moved the clock is not replayed; its clock is in the state."""
     counter = counter_of(plan_of(PRESENCE, grace=5), at((3, "a", 1), (21, "a", 1), (22, "b", 1)))
     state = state_in(counter.step())
-    assert (state.closed_through_ms, state.span.cursor, state.offset, state.clock_ms) == (10, None, 1, 3)
+    assert (state.base.closed_through_ms, state.base.cursor, state.offset, state.clock_ms) == (10, None, 1, 3)

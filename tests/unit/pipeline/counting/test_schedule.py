@@ -9,10 +9,11 @@ import pytest
 
 from sfm_stream.pipeline.counting.schedule import Schedule, WindowState
 from sfm_stream.types import NO_TIME, Window
+from sfm_stream.windows.grid import FixedGrid
 from sfm_stream.windows.tumbling import Tumbling
 
 SIZE, GRACE, SKEW, MARGIN, END = 10, 3, 15, 4, 60
-WINDOWS = Tumbling(SIZE, GRACE, SKEW, 0, END, MARGIN)
+WINDOWS = Tumbling(FixedGrid(SIZE), GRACE, SKEW, 0, END, MARGIN)
 BEGUN = Schedule.begin(WINDOWS, 0, NO_TIME)
 
 

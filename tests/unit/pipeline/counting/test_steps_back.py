@@ -76,7 +76,7 @@ class JudgesByTheClock(Tumbling):
 
 
 def replace_margin(windows):
-    return Tumbling(windows.size_ms, windows.grace_ms, windows.max_future_skew_ms, windows.start_ms, windows.end_ms)
+    return Tumbling(windows.grid, windows.grace_ms, windows.max_future_skew_ms, windows.start_ms, windows.end_ms)
 
 
 @pytest.mark.parametrize("wrong", [ClosesAtOnce, JudgesByTheClock])
@@ -85,7 +85,7 @@ def test_either_fault_is_caught(wrong):
     windows = right.windows
     faulty = replace(
         right,
-        windows=wrong(windows.size_ms, windows.grace_ms, windows.max_future_skew_ms, windows.start_ms, margin_ms=1000),
+        windows=wrong(windows.grid, windows.grace_ms, windows.max_future_skew_ms, windows.start_ms, margin_ms=1000),
     )
     batches = cut(AHEAD, [50, 51])
     with pytest.raises(AssertionError, match="releases: the item moved more than one"):
@@ -180,7 +180,7 @@ def test_a_step_of_the_margin_is_counted_and_a_larger_one_stops_with_the_numbers
         counter, keys = counter_of(plan())
         both = rows(1500, 2500, 2500 - step)
         counter.add(columns_of(both[:split], keys))
-        held = counter.store.raw_bytes()
+        held = counter.base.store.raw_bytes()
         if not stops:
             assert counter.add(columns_of(both[split:], keys)).counts == {}
             continue
@@ -193,7 +193,7 @@ def test_a_step_of_the_margin_is_counted_and_a_larger_one_stops_with_the_numbers
         assert "window.clock_margin = 1s" in words
         assert "window.start to 1970-01-01T00:00:03Z" in words
         assert "secret-key" not in words
-        assert counter.store.raw_bytes() == held, "nothing of the batch is counted"
+        assert counter.base.store.raw_bytes() == held, "nothing of the batch is counted"
 
 
 def test_the_clock_of_the_committed_position_is_compared_too():

@@ -171,7 +171,7 @@ def test_state_is_where_it_can_be_read_from_again():
         states.append(state_in(step))
     assert [state.offset for state in states] == [0] * (len(states) - 1) + [3]
     assert {state.mark for state in states} == {"whole"}
-    assert states[-1].closed_through_ms == 30
+    assert states[-1].base.closed_through_ms == 30
     again = begin(plan, QUIET, states[-1])
     assert read(again, []) == []
     assert again.step() is None
@@ -182,7 +182,7 @@ def test_records_of_windows_that_are_released_are_neither_dropped_nor_counted_ag
     counter = begin(plan, QUIET)
     rows = [*rows_of([5, 25, 15, 5]), Row(9, 4, 4, "a", 0, int(Reason.ITEM_TYPE))]
     read(counter, [rows])
-    while counter.state.closed_through_ms <= 10:
+    while counter.state.base.closed_through_ms <= 10:
         step = counter.step()
         assert step is not None
         counter.committed(step)
@@ -190,7 +190,7 @@ def test_records_of_windows_that_are_released_are_neither_dropped_nor_counted_ag
     columns = columns_of(rows, again.keys)
     dropped = again.add(columns)
     assert dropped.counts == {Reason.ITEM_TYPE: 1}
-    assert dropped.released == {20: 3, 10: 2}[again.state.closed_through_ms]
+    assert dropped.released == {20: 3, 10: 2}[again.state.base.closed_through_ms]
 
 
 def test_empty_inputs_release_what_is_configured_and_nothing_else():

@@ -37,7 +37,7 @@ from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.counting.schedule import Schedule
 from sfm_stream.pipeline.counting.whole import WholeCounter
 from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.types import InputEnd, Reason
+from sfm_stream.types import NO_TIME, InputEnd, Reason
 from sfm_stream.windows.whole import Whole
 from sfm_stream.wire.codec import decode
 from sfm_stream.wire.keys import encode_key
@@ -81,7 +81,7 @@ def published(folder: Path, plan, records, coins, counter=WholeCounter, chunk_by
     path.write_bytes(b"".join((r if isinstance(r, bytes) else line(*r)) + b"\n" for r in records))
     lines = LineInput(str(path), complete=True, whole=True, chunk_bytes=chunk_bytes)
     keys, log, attempts = table_of(plan), Log(), iter(range(1 << 30))
-    extractor = PythonExtractor(format_of(FORM), plan.span.shape, keys=keys)
+    extractor = PythonExtractor(format_of(FORM), plan.spans[0].shape, keys=keys)
     counting = counter(plan, 0, first_state(plan), keys, coins)
     while not isinstance(batch := lines.read(0), InputEnd):
         if batch is not None:
@@ -196,13 +196,14 @@ class WindowsOfTheData(WholeCounter):
     @property
     def windows(self):
         windows = super().windows
-        return Whole(windows.size_ms, 0, 0, 0, windows.end_ms, None, False, None)
+        return Whole(windows.grid, 0, 0, 0, windows.end_ms, None, False, None)
 
     def finish(self):
         self._sort_in()
         start, end = min(self._occupied, default=0), max(self._occupied, default=-10) + 10
         self.state = replace(moved(self.state, closed_through_ms=start), start_ms=start)
-        self._schedule = Schedule(self.windows, start, end)
+        self.base.begin_at(replace(self.windows, start_ms=start), self.state.base, NO_TIME)
+        self.base.schedule = Schedule(self.windows, start, end)
 
 
 class WindowsOfWhatCounts(WholeCounter):
@@ -217,8 +218,8 @@ class ArrivalOrder(WholeCounter):
 
     def finish(self):
         super().finish()
-        listed = self._draw._candidates
-        self._draw._candidates = lambda window, content: sorted(
+        listed = self.base.draw._candidates
+        self.base.draw._candidates = lambda window, content: sorted(
             listed(window, content), key=lambda pair: (pair[1], pair[0])
         )
 

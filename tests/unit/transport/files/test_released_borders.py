@@ -107,9 +107,12 @@ def test_the_log_notes_what_is_drawn_and_nothing_else(output: str) -> None:
     log.append("rollup/a", Step((Record(ROLLUPS, 0, b"k", b"v", 90),), (Commit(0, 0, b""),)))
     log.append("ingest/a/1", Step(commit=(Commit(0, 4, b"m"),)))
     assert log.released.borders == {}
-    log.append("ingest/a/1", Step((Record(SKETCHES, 0, b"k", b"v", 60), Record(SKETCHES, 0, b"k", b"v", 50))))
+    log.append("ingest/a/1", Step((Record(SKETCHES, 0, b"k", b"v", 60),), drawn=(("", 60),)))
+    log.append("ingest/a/2", Step((Record(SKETCHES, 0, b"k", b"v", 60),), drawn=(("5m", 60),)))
+    log.append("ingest/a/2", Step((Record(SKETCHES, 0, b"k", b"v", 60),), drawn=(("day", 60),)))
+    log.append("ingest/a/2", Step((), (Commit(0, 5, b"all withheld"),), drawn=(("5m", 70),)))
     log.close()
-    assert ReleasedBorders(output).borders == {"ingest/a/1": 60}
+    assert ReleasedBorders(output).borders == {"ingest/a/1": 60, "ingest/a/2/5m": 70, "ingest/a/2/day": 60}
 
 
 def test_a_step_that_is_committed_and_not_noted_is_there(output: str, monkeypatch) -> None:
@@ -117,7 +120,7 @@ def test_a_step_that_is_committed_and_not_noted_is_there(output: str, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(log.released, "_write", lambda content: (_ for _ in ()).throw(OSError(errno.EDQUOT, "quota")))
         with pytest.raises(StorageError, match="is noted then"):
-            log.append("w", Step((Record(SKETCHES, 0, b"k", b"v", 60),), (Commit(0, 9, b"m"),)))
+            log.append("w", Step((Record(SKETCHES, 0, b"k", b"v", 60),), (Commit(0, 9, b"m"),), (("", 60),)))
     assert record_count(log, SKETCHES) == 1
     assert log.positions("w")[0].offset == 9
     log.close()

@@ -27,7 +27,8 @@ def path(tmp_path: Path) -> str:
 
 
 def step(*values: bytes, topic: str = SKETCHES, partition: int = 0, offset: int = 0) -> Step:
-    return Step(tuple(Record(topic, partition, b"k", value, 60_000) for value in values), (Commit(0, offset, b"m"),))
+    records = tuple(Record(topic, partition, b"k", value, 60_000) for value in values)
+    return Step(records, (Commit(0, offset, b"m"),), (("", 60_000),) if topic == SKETCHES else ())
 
 
 def raw_bytes(path: str) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sfm_stream.config.tables import KafkaTable, WindowTable
+from sfm_stream.config.tables import KafkaTable
 from sfm_stream.transport.kafka.topic_changes import (
     TopicAtStart,
     changes,
@@ -18,10 +18,10 @@ from sfm_stream.transport.kafka.topic_changes import (
     pipeline_changes,
 )
 from sfm_stream.transport.kafka.topic_facts import UNBOUNDED_MS, TopicFacts
-from sfm_stream.transport.kafka.topic_rules import own_topics
+from sfm_stream.transport.kafka.topic_rules import WindowNeeds, own_topics
 
 DAY_MS = 86_400_000
-WINDOW = WindowTable(size="10m", grace="5m", max_future_skew="1h")
+WINDOW = WindowNeeds(longest_ms=600_000, grace_ms=300_000, max_future_skew=3_600_000)
 RULES = own_topics("p", 7 * DAY_MS)
 BEFORE, AFTER, DIFFERENCE = (f"message.timestamp.{name}.max.ms" for name in ("before", "after", "difference"))
 NEW_EPOCH = "raise pipeline.epoch and set window.start to a window border that is still to come"

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from sfm_stream.config.tables import KafkaTable, WindowTable
+from sfm_stream.config.tables import KafkaTable
 from sfm_stream.transport.kafka.cluster_values import MAX_RECORD_BYTES
 from sfm_stream.transport.kafka.topic_facts import TopicFacts
 from sfm_stream.transport.kafka.topic_rules import (
     Purpose,
     TopicRules,
+    WindowNeeds,
     input_problems,
     input_warnings,
     own_topics,
@@ -26,7 +27,7 @@ DIFFERENCE = "message.timestamp.difference.max.ms"
 
 KAFKA = KafkaTable(bootstrap=["x"], topic="in", timestamps="create_time", downtime="1d")
 APPENDED = KafkaTable(bootstrap=["x"], topic="in", timestamps="log_append_time", downtime="1d")
-WINDOW = WindowTable(size="10m", grace="5m", max_future_skew="1h")
+WINDOW = WindowNeeds(longest_ms=600_000, grace_ms=300_000, max_future_skew=3_600_000)
 NEEDED_MS = DAY_MS + 900_000
 
 
