@@ -122,7 +122,7 @@ def test_config_show(app):
     assert "96 windows" in statement
     assert "384" in statement
     shown = documents(command("config", "show", app, "--json"))[0]
-    assert shown["settings"]["window"]["size"] == 15 * MINUTE_MS
+    assert shown["settings"]["window"]["size"] == "15m"
 
 
 def test_config_show_of_a_cluster_shows_where_the_password_is_and_not_what_it_is(app, monkeypatch):

@@ -17,7 +17,7 @@ from sfm_stream.windows.store import WindowStore
 @pytest.mark.parametrize(("shape", "n"), [(SketchShape(4096, 24), 10), (SketchShape(256, 16), 400)])
 def test_an_open_window_holds_as_many_bytes_as_planned(shape, n):
     keys = 40
-    store = WindowStore(shape, 1000)
+    store = WindowStore(shape)
     for key in range(keys):
         hashes = hash_items(f"{key} {i}" for i in range(n))
         rows = len(hashes)

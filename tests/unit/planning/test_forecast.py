@@ -102,7 +102,7 @@ def test_memory_of_a_span_that_is_not_asked_for_is_that_of_the_shortest_question
 @pytest.mark.parametrize("share", ["0", "0.1", "0.3", "0.123456789"])
 def test_a_released_span_is_judged_with_the_share_that_it_was_configured_with(share):
     for_bits, for_count = parts_of(Decimal("0.7"), Decimal(share))
-    released = ReleasedSpan(900_000, Decimal("0.7"), flip_threshold_of(for_bits), for_count, SHAPE)
+    released = ReleasedSpan("15m", 900_000, Decimal("0.7"), flip_threshold_of(for_bits), for_count, SHAPE)
     span = planned_span(released)
     assert span == PlannedSpan("15m", Decimal("0.7"), Decimal(share), SHAPE)
     assert span.level() == Level(SHAPE, channel_of(released.flip_threshold), float(for_count))

@@ -96,7 +96,7 @@ def assert_own_coins(counter_class, mode, seed):
         elif mode == "selected" and not select(len(cells), table, again):
             assert place not in releases
             continue
-        bits = raw_bits(cells, plan.span.shape)
+        bits = raw_bits(cells, plan.spans[0].shape)
         sketch = releases[place].sketch
         assert flip_bits(bits, threshold, again).tobytes() == sketch.bits
         assert noisy_count(bits, noise, again) == sketch.count
@@ -127,9 +127,9 @@ def test_records_with_counts_name_their_span_and_others_are_as_they_were():
     for plan, name in ((counted(), "10ms"), (plan_of(), None)):
         log, _, _ = run(plan, [BUSY], Tape(1))
         assert {decode(record.value).span for record in log.records} == {name}
-    assert [replace(marker, span=None) for marker in markers_of(run(counted(), [BUSY], Tape(1))[0].records)] == (
-        markers_of(log.records)
-    )
+    assert [
+        replace(marker, span=None, spans=()) for marker in markers_of(run(counted(), [BUSY], Tape(1))[0].records)
+    ] == (markers_of(log.records))
 
 
 def test_without_a_share_no_coin_more_is_taken_and_every_byte_is_the_paper_s():
@@ -154,7 +154,8 @@ class ChangedDraw(WindowCounter):
 
     def __init__(self, plan, partition, state, keys, coins):
         super().__init__(plan, partition, state, keys, coins)
-        self._draw = self.draw(plan, partition, keys, coins)
+        for span in self.spans:
+            span.draw = self.draw(plan, span.span, partition, keys, coins)
 
 
 def with_count(record, change):
