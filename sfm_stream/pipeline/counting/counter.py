@@ -8,7 +8,7 @@ What is released is one span or several, each a SpanCounter. A record is put int
 late for that, into each coarser window that it still counts in. When a window is due is decided in schedule.py. Due
 windows are taken in the order of their end, and of one end the shorter first; a step has windows of one span only. So
 a coarser window is drawn when every base window inside it is closed and absorbed
-(docs/decisions/0029-released-spans.md).
+(docs/decisions/0030-released-spans.md).
 
 Each window gets its releases and then one close marker, whether or not anything was counted in it, so what is
 published up to any border follows from the windows alone (docs/decisions/0008-one-marker-for-each-window.md).
