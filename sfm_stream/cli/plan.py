@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from sfm_stream.cli.forecast_output import forecast_json, say
 from sfm_stream.cli.output import echo_json
 from sfm_stream.config.config import load_config
+from sfm_stream.config.tables import EventTable
 from sfm_stream.errors import EpsilonError
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.planning.choice import choose
@@ -125,7 +126,8 @@ def plan(
         questions = questions or tuple(questions_of(spans, days))
         assumed = Assumptions(questions, days, active, keys, events, selection)
     elif questions and budget is not None:
-        assumed = Assumptions(questions, calendar(zone, 1, 0), active, keys, events, selection)
+        days = calendar(zone, 1, EventTable.model_fields["earliest"].default)
+        assumed = Assumptions(questions, days, active, keys, events, selection)
         spans = choose(assumed, budget, reread, SketchShape(*shape) if shape else None)
     else:
         raise click.UsageError(

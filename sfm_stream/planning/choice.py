@@ -23,6 +23,7 @@ from sfm_stream.planning.forecast import Assumptions, PlannedSpan, person_window
 from sfm_stream.planning.questions import PlannedQuestion, fits, length_ms
 from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, plain
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.units import HOUR_MS
 
 Array = NDArray[np.float64]
 SHARES = tuple(map(Decimal, ("0", "0.05", "0.1", "0.2", "0.5")))
@@ -104,20 +105,21 @@ def _candidates(assumed: Assumptions, longest_raw: str) -> list[str]:
         raise UsageError("nothing is asked for")
     if len(names) > _MOST_SPANS:
         raise UsageError(f"{len(names)} different spans are asked for, at most {_MOST_SPANS} can be planned at once")
-    for name in names[1:]:
+    for name in (*names[1:], *(["day"] if length_ms(names[0]) <= HOUR_MS else [])):
         if not fits(names[0], name, assumed.days):
             raise UsageError(
                 f"windows of {names[0]} do not fill a {name} of {assumed.days.zone}: ask for a shorter span too, such "
-                "as 15m"
+                f"as {'day' if names[0] == 'week' else '15m'}"
             )
     return names
 
 
 def _sets(candidates: Sequence[str], assumed: Assumptions) -> Iterator[tuple[str, ...]]:
-    """The sets of spans that one pipeline can release: each window of the finest lies inside one of every other."""
+    """The sets of spans that one pipeline can release: the windows of the finest fill all others, and days."""
     for size in range(1, len(candidates) + 1):
         for names in combinations(candidates, size):
-            if all(fits(names[0], name, assumed.days) for name in names):
+            whole = (*names, *(["day"] if length_ms(names[0]) <= HOUR_MS else []))
+            if all(fits(names[0], name, assumed.days) for name in whole):
                 yield names
 
 

@@ -146,7 +146,9 @@ class Forecast:
 
 def forecast(spans: Sequence[PlannedSpan], assumed: Assumptions) -> Forecast:
     """What these released spans will be worth. spans: the finest first, at least one."""
-    parts = tuple(_span_forecast(span, assumed) for span in spans)
+    # All spans are counted at one shape, and folded into their own as they are released.
+    widest = SketchShape(max(span.shape.buckets for span in spans), max(span.shape.levels for span in spans))
+    parts = tuple(_span_forecast(span, widest, assumed) for span in spans)
     replay_ms = length_ms(spans[-1].name)
     events = assumed.events_a_day
     with decimals():
@@ -202,7 +204,7 @@ def _answer(question: PlannedQuestion, parts: Sequence[SpanForecast], days: Cale
     return AnswerForecast(question, part.span, source[1], typical, large, level.smallest_known(), verdict)
 
 
-def _span_forecast(span: PlannedSpan, assumed: Assumptions) -> SpanForecast:
+def _span_forecast(span: PlannedSpan, counted: SketchShape, assumed: Assumptions) -> SpanForecast:
     windows, person = windows_a_day(span.name, assumed.days), person_windows(span.name, assumed)
     record = release_bytes(span.shape, span.name, length_ms(span.name), span.count_epsilon)
     chances = [
@@ -222,7 +224,7 @@ def _span_forecast(span: PlannedSpan, assumed: Assumptions) -> SpanForecast:
             person * price,
             record,
             record * assumed.keys * DAY_MS // length_ms(span.name),
-            round(assumed.keys * window_bytes(span.shape, _items_in(span.name, assumed))),
+            round(assumed.keys * window_bytes(counted, _items_in(span.name, assumed))),
             most_releases(span.shape, span.level().channel),
             *chances,
         )

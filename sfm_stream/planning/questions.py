@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from sfm_stream.errors import UsageError
 from sfm_stream.pipeline.rollup.calendar import Calendar
-from sfm_stream.readable import duration, parse_duration
+from sfm_stream.privacy.released_span import windows_per_day
+from sfm_stream.readable import duration
 from sfm_stream.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from sfm_stream.windows.grid import fixed_size_ms
 
 NAMED_MS = {"hour": HOUR_MS, "day": DAY_MS, "week": 7 * DAY_MS, "month": 31 * DAY_MS}
 """Spans that have a name, with the longest that they usually are."""
@@ -59,7 +61,7 @@ def _fixed(span_ms: int) -> str:
 
 def length_ms(span: str) -> int:
     """The longest that a span usually is. span: as in PlannedQuestion."""
-    return NAMED_MS.get(span) or parse_duration(span) or 0
+    return fixed_size_ms(span) or NAMED_MS[span]
 
 
 def fits(inner: str, outer: str, days: Calendar) -> bool:
@@ -81,6 +83,4 @@ def windows_in(inner: str, outer: str) -> int:
 
 def windows_a_day(span: str, days: Calendar) -> int:
     """The most windows of this span that the longest day touches."""
-    if span in ("day", "week", "month"):
-        return 1
-    return days.longest_day_ms // length_ms(span) + (0 if fits(span, "day", days) else 1)
+    return windows_per_day(fixed_size_ms(span), days.longest_day_ms, days.day_step_ms)

@@ -35,11 +35,16 @@ class ReleasedSpan:
 
     def windows_per_day(self, longest_day_ms: int, day_step_ms: int) -> int:
         """The most windows of this span that one day can touch. day_step_ms: every day begins on a multiple of it."""
-        if self.size_ms is None:
-            return 1
-        # The later in a window a day begins, the more windows it touches.
-        latest_ms = self.size_ms - gcd(self.size_ms, day_step_ms)
-        return -(-(latest_ms + longest_day_ms) // self.size_ms)
+        return windows_per_day(self.size_ms, longest_day_ms, day_step_ms)
+
+
+def windows_per_day(size_ms: int | None, longest_day_ms: int, day_step_ms: int) -> int:
+    """The most windows of this size that one day can touch. size_ms, day_step_ms: as in ReleasedSpan."""
+    if size_ms is None:
+        return 1
+    # The later in a window a day begins, the more windows it touches.
+    latest_ms = size_ms - gcd(size_ms, day_step_ms)
+    return -(-(latest_ms + longest_day_ms) // size_ms)
 
 
 def widest(spans: tuple[ReleasedSpan, ...]) -> SketchShape:

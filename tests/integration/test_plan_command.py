@@ -13,6 +13,8 @@ import pytest
 from support.embedded_runs import here, write_config
 from support.patience import PATIENCE_S
 
+from sfm_stream.config.config import load_config
+
 ASKED = ("--ask", "hour", "200", "5000", "--ask", "day", "2000", "50000", "--ask", "7d", "9000", "200000")
 PLANNED = ("plan", *ASKED, "--budget", "4", "--active", "4")
 
@@ -62,7 +64,10 @@ def test_the_configuration_alone_is_what_json_holds():
     ("asked", "more"),
     [
         ((("15m", 200, 5_000),), ()),
-        ((("5m", 20, 500),), ("--selection", "0.3", "1e-9", "--zone", "Europe/Berlin")),
+        ((("5m", 20, 500), ("day", 900, 9_000)), ("--selection", "0.3", "1e-9", "--zone", "Europe/Berlin")),
+        ((("hour", 200, 5_000), ("day", 2_000, 50_000), ("7d", 9_000, 200_000)), ()),
+        ((("day", 2_000, 50_000), ("week", 9_000, 90_000), ("month", 9_000, 200_000)), ("--reread", "month")),
+        ((("15m", 20, 500), ("hour", 70, 900), ("day", 2_000, 50_000)), ("--zone", "America/St_Johns")),
     ],
 )
 def test_the_configuration_is_accepted_and_judged_as_it_was_planned(tmp_path, asked, more):
@@ -77,6 +82,9 @@ def test_the_configuration_is_accepted_and_judged_as_it_was_planned(tmp_path, as
     del planned_as["configuration"]
     judged = json.loads(here("plan", "--config", tmp_path / "app.toml", *questions, "--active", "3", "--json").stdout)
     assert judged == planned_as
+    budget = load_config(tmp_path / "app.toml").budget
+    assert budget.epsilon_per_day == Decimal(judged["epsilon_a_day"])
+    assert budget.delta_per_day == Decimal(judged["delta_a_day"])
 
 
 def test_a_configuration_is_judged_by_itself(tmp_path):

@@ -165,6 +165,10 @@ def test_a_budget_that_buys_nothing_says_what_one_costs():
 def test_hours_in_a_zone_whose_days_begin_between_them_need_a_shorter_span():
     with pytest.raises(UsageError, match="windows of hour do not fill a day of Asia/Kolkata"):
         plan(HOUR, DAY, days=KOLKATA)
+    with pytest.raises(UsageError, match="windows of hour do not fill a day of Asia/Kolkata"):
+        plan(HOUR, days=KOLKATA)
+    with pytest.raises(UsageError, match=r"windows of week do not fill a month of UTC: .* such as day"):
+        plan(("week", 50, 1_000), MONTH, reread="month")
     spans, _ = plan(("15m", 50, 1_000), DAY, days=KOLKATA)
     assert [span.name for span in spans] == ["15m", "day"]
 

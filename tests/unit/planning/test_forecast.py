@@ -81,7 +81,7 @@ def test_what_it_costs():
     assert expected.delta_a_day == 25 * SELECTION.delta
     assert hours.published_bytes_a_day == 24 * 500 * hours.release_bytes
     assert expected.published_bytes_a_day == 500 * (24 * hours.release_bytes + days.release_bytes)
-    memory = 500 * (KEY_BYTES + window_bytes(HOURS.shape, 10) + window_bytes(DAYS.shape, 50))
+    memory = 500 * (KEY_BYTES + window_bytes(SHAPE, 10) + window_bytes(SHAPE, 50))
     assert expected.memory_bytes == pytest.approx(memory, abs=2)
     assert (expected.replay_ms, expected.replay_s) == (86_400_000, 5.0)
     assert hours.most_releases == 4
@@ -94,9 +94,9 @@ def test_what_it_costs():
 def test_memory_of_a_span_that_is_not_asked_for_is_that_of_the_shortest_question_around_it():
     asked = (planned_question("7d", 70, 1_000), planned_question("day", 50, 1_000))
     memory = [part.memory_bytes for part in forecast([HOURS, DAYS], Assumptions(asked, UTC, keys=1)).spans]
-    assert memory == [round(window_bytes(HOURS.shape, 50)), round(window_bytes(DAYS.shape, 50))]
+    assert memory == [round(window_bytes(SHAPE, 50)), round(window_bytes(SHAPE, 50))]
     unknown = forecast([HOURS], Assumptions((), UTC, keys=1)).spans[0]
-    assert unknown.memory_bytes == round(window_bytes(HOURS.shape, 10))
+    assert unknown.memory_bytes == round(window_bytes(SHAPE, 10))
 
 
 @pytest.mark.parametrize("share", ["0", "0.1", "0.3", "0.123456789"])
