@@ -98,7 +98,7 @@ def _row(grain: str | None, release: Release, union: KeyUnion, decided: DecidedS
         origin="raw" if union.is_one_release else "merged",
         releases=union.releases,
         windows=union.windows(decided),
-        complete=decided.is_complete(union.partitions, union.span.end_ms),
+        complete=union.is_one_release or decided.is_complete(union.partitions, union.span.end_ms),
         missing_ms=sum(length_ms(part) for part in missing),
         missing=missing,
         epoch=max(each.epoch for each in union.cover),

@@ -88,6 +88,8 @@ def test_one_release_of_the_whole_span_is_raw_and_answers_with_its_own_estimate(
     assert row.estimate == estimate(decode_release(day(1)).sketch)
     (part,) = asked([*records, hour(48)], DAY, 2 * DAY + HOUR)
     assert (part.origin, dict(part.releases)) == ("merged", {"day": 1, "hour": 1})
+    (open_day,) = asked([day(0), *decided("hour", 0, 3 * HOUR)], 0, DAY)
+    assert (open_day.origin, open_day.complete) == ("raw", True), "whatever else comes, this answers"
     (alone,) = asked([day(1)], DAY, 3 * DAY)
     assert (alone.origin, alone.estimate.status) == ("merged", Status.LOWER_BOUND), "one release of a part is not raw"
 
