@@ -46,14 +46,18 @@ class LastUnits:
         return Window(max(0, start_ms), end_ms)
 
 
-def parse_last(text: str, grain: str, base: str, asked_ms: int) -> LastUnits:
-    """What `--last` asks. grain: as in a question. base: the grain that days of the zone are made of. QuestionError."""
+def parse_last(text: str, grain: str, base: str, windows: str, asked_ms: int) -> LastUnits:
+    """What `--last` asks. grain: as in a question. base: the grain that days of the zone are made of.
+
+    windows: the name of the finest released span. Raises QuestionError where whole units are not made of these.
+    """
     match = _LAST.fullmatch(text.strip())
     if match is None:
         raise QuestionError(f"'{text}' is not a number of hours, days, weeks or months: 24h, 7d, 4w, 3mo", "--last")
     unit = UNITS[match[2]]
-    if grain not in _MADE_OF[unit]:
-        raise QuestionError(f"{text} is not made of whole {grain}s: ask for {grain}s, {_EXAMPLES[grain]}", "--last")
+    for name in (windows, grain):
+        if name in _EXAMPLES and name not in _MADE_OF[unit]:
+            raise QuestionError(f"{text} is not made of whole {name}s: ask for {name}s, {_EXAMPLES[name]}", "--last")
     if grain == "hour" and base == "quarter" and unit != "hour":
         raise QuestionError(f"{text} is not made of whole hours of UTC in this zone: ask --by quarter", "--last")
     return LastUnits(text, int(match[1]), unit, asked_ms)

@@ -77,7 +77,8 @@ def parse_question(
     units = None
     if last is not None:
         base = config.calendar.base
-        units = parse_last(last, grain or base, base, now_ms() if asked_ms is None else asked_ms)
+        asked_ms = now_ms() if asked_ms is None else asked_ms
+        units = parse_last(last, grain or base, base, config.window.size, asked_ms)
     borders = "window" if grain == "range" else grain or config.calendar.base
     span = asked_span(config, since, until, borders)
     asked = tuple(asked_key(text, len(config.event.key)) for text in keys)

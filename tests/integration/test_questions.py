@@ -47,12 +47,13 @@ def distinct(page: str, since: date, until: date) -> int:
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory) -> Path:
-    """Windows of an hour, days of Berlin: hours are all that is released."""
+    """Hours, and days of Berlin from raw."""
     folder = tmp_path_factory.mktemp("weeks")
     write_events(folder / "in.jsonl", ({"page": page, "user": user, "at": at} for at, page, user in visits()))
     start, end = (datetime.fromtimestamp(midnight(day) / 1000, ZoneInfo("UTC")).isoformat() for day in (FIRST, BEHIND))
     settings = {"size": "1h", "zone": ZONE, "start": start, "end": f"end = {end}", "epsilon": 8, "buckets": 256}
     config = write_config(folder, **settings)
+    config.write_text(config.read_text() + '[[spans]]\nsize = "day"\nepsilon = 8\n')
     run_here(config)
     return config
 
@@ -70,8 +71,7 @@ def require_near(row: dict[str, object], exact: int) -> None:
 
 def test_weeks_count_the_users_of_their_days(app):
     rows = asked(app, "--by", "week", "--key", "/home")
-    assert [row["windows"] for row in rows] == [168, 167, 168]
-    assert all((row["origin"], row["releases"]) == ("merged", {"1h": row["windows"]}) for row in rows)
+    assert all((row["origin"], row["releases"], row["windows"]) == ("merged", {"day": 7}, 7) for row in rows)
     assert all((row["complete"], row["missing"], row["status"]) == (True, [], "ok") for row in rows)
     for number, row in enumerate(rows):
         monday = FIRST + timedelta(weeks=number)
@@ -107,7 +107,7 @@ def test_the_last_days_end_with_what_is_published(app):
 
 def test_a_key_of_some_days_has_gaps_that_are_known_to_be_empty(app):
     (row,) = asked(app, "--last", "1w", "--key", "/rare")
-    assert (row["released"], row["windows"], row["missing"], row["status"]) == (2, 168, [], "ok")
+    assert (row["releases"], row["windows"], row["missing"], row["status"]) == ({"day": 2}, 7, [], "ok")
     require_near(row, 20)
 
 
@@ -117,7 +117,8 @@ def test_a_notebook_says_when_it_asks(app):
     with published(config) as reader:
         (row,) = answer(reader, release_terms(config), question).rows
     assert row_json(row) == asked(app, "--from", "2026-03-29", "--to", "2026-03-31", "--key", "/home")[0]
-    assert row.windows == 47, "the Sunday has 23 hours"
+    assert row.window.end_ms - row.window.start_ms == 47 * HOUR_MS, "the Sunday has 23 hours"
+    assert dict(row.releases) == {"day": 2}
 
 
 @pytest.mark.parametrize(
@@ -143,9 +144,9 @@ def test_what_cannot_be_answered_is_said_with_the_remedy(app, question, code, sa
 def test_the_table_says_what_a_row_is_made_of(app):
     head, *lines = here("estimate", app, "--by", "week", "--key", "/home").stdout.splitlines()
     assert re.search(r"releases +origin +missing +status", head)
-    assert all(re.search(r"\d+ x 1h of 16[78]  merged  -  +ok$", line.rstrip()) for line in lines)
+    assert all(re.search(r"7 x day of 7  merged  -  +ok$", line.rstrip()) for line in lines)
     (line,) = here("estimate", app, "--last", "1mo", "--key", "/home").stdout.splitlines()[1:]
-    assert re.search(r"383 x 1h of 743  merged  15d  +lower_bound$", line.rstrip())
+    assert re.search(r"16 x day of 31  merged  15d  +lower_bound$", line.rstrip())
 
 
 def test_the_page_says_what_there_is(app, monkeypatch, capsys):

@@ -16,7 +16,7 @@ DAY = DAY_MS // QUARTER_MS
 
 
 def last(text, now, zone="UTC", decided_ms=FOREVER_MS):
-    return parse_last(text, "range", "hour", at(now)).span(decided_ms, zone)
+    return parse_last(text, "range", "hour", "15m", at(now)).span(decided_ms, zone)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_end_is_what_is_decided_where_that_is_earlier():
 )
 def test_what_is_no_number_of_units_is_refused_with_the_four_forms(text):
     with pytest.raises(QuestionError, match=r"is not a number of hours, days, weeks or months: 24h, 7d, 4w, 3mo"):
-        parse_last(text, "range", "hour", 0)
+        parse_last(text, "range", "hour", "15m", 0)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,23 @@ def test_what_is_no_number_of_units_is_refused_with_the_four_forms(text):
 )
 def test_units_that_the_rows_do_not_fill_are_refused_with_the_remedy(text, grain, base, remedy):
     with pytest.raises(QuestionError, match=remedy):
-        parse_last(text, grain, base, 0)
-    assert parse_last("24h", "hour", "quarter", 0).unit == "hour"
+        parse_last(text, grain, base, "15m", 0)
+    assert parse_last("24h", "hour", "quarter", "15m", 0).unit == "hour"
+
+
+@pytest.mark.parametrize(
+    ("text", "windows", "remedy"),
+    [
+        ("24h", "day", "24h is not made of whole days: ask for days, 7d"),
+        ("7d", "week", "7d is not made of whole weeks: ask for weeks, 4w"),
+        ("1mo", "week", "1mo is not made of whole weeks: ask for weeks, 4w"),
+        ("4w", "month", "4w is not made of whole months: ask for months, 3mo"),
+    ],
+)
+def test_units_that_the_windows_do_not_fill_are_refused_with_the_remedy(text, windows, remedy):
+    with pytest.raises(QuestionError, match=remedy):
+        parse_last(text, "range", "hour", windows, 0)
+    assert parse_last(text, "range", "hour", "hour", 0).text == text
 
 
 def test_before_1970_there_is_nothing():
@@ -84,7 +99,7 @@ def test_before_1970_there_is_nothing():
 
 
 def settled_end(markers, text="1h", now="2026-01-20", zone="UTC"):
-    asking = Question("range", zone=zone, last=parse_last(text, "range", "hour", at(now)))
+    asking = Question("range", zone=zone, last=parse_last(text, "range", "hour", "15m", at(now)))
     return settled(Topics(markers), "views", asking).span.end_ms
 
 
