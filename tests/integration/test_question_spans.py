@@ -30,8 +30,8 @@ def at(text: str) -> int:
     return round(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(ZONE)).timestamp() * 1000)
 
 
-START, END = at("2026-03-06 06:00"), at("2026-03-17 03:00")
-"""Counting begins inside a Friday and ends inside a Tuesday, neither of which is released as a day."""
+START, END = at("2026-03-08 06:00"), at("2026-03-17 03:00")
+"""Counting begins inside a Sunday and ends inside a Tuesday, neither of which is released as a day."""
 
 
 def visits():
@@ -72,7 +72,7 @@ def require_near(row: dict[str, object], exact: int) -> None:
 
 def naive_releases(low: int, high: int) -> dict[str, int]:
     """How many releases of which span cover [low, high), of all that the pipeline made."""
-    days = day_borders(ZONE, at("2026-03-06 00:00"), END)
+    days = day_borders(ZONE, at("2026-03-08 00:00"), END)
     windows = {(start, start + QUARTER_MS): "15m" for start in range(START, END, QUARTER_MS)}
     hours = range(-(-START // HOUR_MS) * HOUR_MS, END - HOUR_MS + 1, HOUR_MS)
     windows |= {(start, start + HOUR_MS): "hour" for start in hours}
@@ -85,9 +85,9 @@ def naive_releases(low: int, high: int) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("low", "high"),
     [
-        ("2026-03-07 00:00", "2026-03-10 00:00"),
-        ("2026-03-07 18:00", "2026-03-10 12:00"),
-        ("2026-03-06 06:00", "2026-03-08 00:15"),
+        ("2026-03-09 00:00", "2026-03-12 00:00"),
+        ("2026-03-09 18:00", "2026-03-12 12:00"),
+        ("2026-03-08 06:00", "2026-03-10 00:15"),
         ("2026-03-09 05:45", "2026-03-09 07:45"),
         ("2026-03-09 05:30", "2026-03-09 07:30"),
         ("2026-03-15 23:45", "2026-03-17 03:00"),
@@ -107,14 +107,14 @@ def test_any_span_is_covered_by_days_hours_and_windows(app, low, high):
 def test_days_weeks_and_the_last_days(app):
     days = asked(app, "--by", "day", "--key", "/home")
     assert [(row["origin"], row["releases"], row["windows"]) for row in days] == [("raw", {"day": 1}, 1)] * len(days)
-    assert len(days) == 10, "of the first and the last day there is no release"
+    assert len(days) == 8, "of the first and the last day there is no release"
     first, second, third = asked(app, "--by", "week", "--key", "/home")
     assert (second["origin"], second["releases"], second["missing"]) == ("merged", {"day": 7}, [])
     require_near(second, distinct("/home", at("2026-03-09"), at("2026-03-16")))
     assert first["releases"] == naive_releases(START, at("2026-03-09"))
     assert (first["missing"], first["missing_ms"]) == (
-        [{"from": "2026-03-01T18:15:00Z", "to": "2026-03-06T00:15:00Z"}],
-        at("2026-03-06 06:00") - at("2026-03-02 00:00"),
+        [{"from": "2026-03-01T18:15:00Z", "to": "2026-03-08T00:15:00Z"}],
+        at("2026-03-08 06:00") - at("2026-03-02 00:00"),
     )
     assert third["complete"] is False
     (week,) = asked(app, "--last", "7d", "--key", "/home")
