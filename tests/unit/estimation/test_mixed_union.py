@@ -71,6 +71,16 @@ def test_where_the_merge_is_good_it_narrows_the_limits():
     assert sum(estimate(each).high for each in tallies) > 11_000
 
 
+@pytest.mark.parametrize(("apart", "exact"), [(0, 8000), (8000, 16_000)], ids=["the same", "others"])
+def test_with_little_noise_both_ends_are_met(apart, exact):
+    """Epsilon 8 and 7: the union of the same items is the largest tally, that of others the sum."""
+    tallies = [tally_of(slices(2, 8000, 0), 8, 5), tally_of(slices(2, 8000, 0, apart), 7, 6)]
+    found = estimate_union(tallies)
+    assert found.low <= exact <= found.high
+    assert abs(found.value - exact) < 0.1 * exact
+    assert found.high - found.low < 0.25 * exact
+
+
 def test_the_order_of_tallies_changes_nothing():
     tallies = [tally_of(NESTED[0], 2, 1), tally_of(NESTED[1], 0.5, 2), tally_of(NESTED[1], 4, 3)]
     assert estimate_union(tallies) == estimate_union(tallies[::-1])
