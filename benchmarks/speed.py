@@ -1,6 +1,6 @@
 """How fast, per CPU second, as medians of several runs; ratios are taken within one run.
 
-    python benchmarks/speed.py [pipeline | flips | estimates | memory | run | all] [--runs N]
+    python benchmarks/speed.py [pipeline | flips | counts | estimates | memory | run | all] [--runs N]
 
 Figures with machine and date are in docs/performance.md. Nothing here is asserted by a test.
 """
@@ -168,6 +168,37 @@ class _Nibbles:
         return SystemCoins().digits(count) & np.uint8(15)
 
 
+def counts(runs: int, folder: Path) -> None:
+    """Releases drawn and written as records, with a noisy count and without, one after the other in each run."""
+    write_events(folder / "events.jsonl")
+    source = LineInput(str(folder / "events.jsonl"), complete=True)
+    batches = []
+    while not isinstance(batch := source.read(0), InputEnd):
+        batches.append(Held(batch))
+
+    def closing(share: str) -> float:
+        config = parse_config(CONFIG.replace("epsilon = 2,", f"epsilon = 2, count_share = {share},"), folder)
+        plan, keys = config.plan(1, START_MS), KeyTable()
+        extractor = extractor_of(config, keys, START_MS + 10**9)
+        counter = counter_of(plan, 0, first_state(plan, "events.jsonl", 0, 0), keys)
+        for batch in batches:
+            counter.add(extractor.columns([batch]))
+        counter.finish()
+
+        def close() -> None:
+            while (step := counter.step()) is not None:
+                counter.committed(step)
+
+        return cpu(close)
+
+    figures = [(closing("0"), closing("0.1")) for _ in range(runs)]
+    releases = 4 * PAGES
+    for place, name in enumerate(("without a count", "with a count")):
+        rate = statistics.median(releases / figure[place] for figure in figures)
+        click.echo(f"{name:<22}{rate:>12,.0f} releases per CPU second")
+    click.echo(f"with a count: {statistics.median(one / none for none, one in figures) - 1:+.1%} CPU")
+
+
 def estimates(runs: int, folder: Path) -> None:
     """Estimates from one sketch and from tallies of 4 and 24 windows, 4096 x 24."""
     shape = SketchShape(4096, 24)
@@ -228,7 +259,7 @@ def run(runs: int, folder: Path) -> None:
         )
 
 
-PARTS = {"pipeline": pipeline, "flips": flips, "estimates": estimates, "memory": memory, "run": run}
+PARTS = {"pipeline": pipeline, "flips": flips, "counts": counts, "estimates": estimates, "memory": memory, "run": run}
 
 
 @click.command()

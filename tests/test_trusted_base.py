@@ -16,7 +16,7 @@ from test_house_rules import MODULES, imports, tree
 
 PAGE = (Path(__file__).parents[1] / "docs" / "privacy.md").read_text("utf-8")
 ROOTS = ["privacy/flip.py", "privacy/selection.py", "privacy/budget.py"]
-MAX_LINES = 950
+MAX_LINES = 1000
 ROW = re.compile(r"^\| `([\w/]+\.py)` \| (\d+) \| (.+) \|$", re.MULTILINE)
 
 
@@ -116,7 +116,7 @@ def test_every_module_of_the_list_says_what_to_check():
         ("sketch/sfm.py", "from . import tally", "sketch/tally.py: reached"),
         ("sketch/shape.py", "if TYPE_CHECKING:\n    from sfm_stream.sketch import raw", "sketch/raw.py: reached"),
         ("sketch/sfm.py", "from sfm_stream import merge", "__init__.py: reached"),
-        ("sketch/sfm.py", "x = 1\n" * 400, "lines, at most 950"),
+        ("sketch/sfm.py", "x = 1\n" * 400, "lines, at most 1000"),
         ("privacy/coins.py", "x = 1\n" * 20, "lines, docs/privacy.md says 40"),
         ("privacy/__init__.py", "from sfm_stream.privacy.statement import statement", "privacy/__init__.py: runs"),
         ("__init__.py", "from sfm_stream.estimation.estimate import estimate", "__init__.py: runs at import"),

@@ -87,7 +87,7 @@ class DeclaredFrom(SettingsTable):
 
 class PrivacyTable(SettingsTable):
     epsilon: Number
-    count_share: Number = Decimal(0)
+    count_share: Number = Decimal("0.1")
     """The part of epsilon that pays for a noisy count beside the bits; 0: releases have no count."""
     keys: Literal["declared", "selected", "presence_is_public"]
     max_epsilon_per_item_day: Number

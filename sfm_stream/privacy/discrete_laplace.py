@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sfm_stream.errors import EpsilonError
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon, places_for
-from sfm_stream.sketch.bernoulli import WORD64, Word, draw
+from sfm_stream.sketch.bernoulli import WORD64, Word, draw, draw_few
 
 _LOW_REACH = 16
 """The low digits hold geometric variables up to about this number of times 1 / epsilon."""
@@ -63,6 +63,19 @@ class DiscreteLaplace:
         if coarse or more > size * fallen or more == size:
             raise EpsilonError(f"epsilon_count: {number} is too small for a word of {word.bits} bits")
         return cls(number, tuple(low), more, word)
+
+    def draw_one(self, coins: Coins) -> int:
+        """The noise of one count: as draw(1, coins), from the same coins."""
+        low = draw_few(self.low + self.low, coins.digits, self.word)
+        digits = len(self.low)
+        geometric = [sum(one << i for i, one in enumerate(low[at : at + digits])) for at in (0, digits)]
+        growing = [0, 1]
+        while growing:
+            more = draw_few([self.more] * len(growing), coins.digits, self.word)
+            growing = [which for which, grows in zip(growing, more, strict=True) if grows]
+            for which in growing:
+                geometric[which] += 1 << digits
+        return geometric[0] - geometric[1]
 
     def draw(self, count: int, coins: Coins) -> NDArray[np.int64]:
         """Shape (count,): independent noise, each any integer. How many coins are drawn depends on the noise alone."""

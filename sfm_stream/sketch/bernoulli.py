@@ -7,7 +7,7 @@ number of digits drawn depends on the coins and thresholds alone, never on the d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -58,6 +58,21 @@ def draw(count: int, threshold: int | NDArray[np.uint64], digits: Digits, word: 
         drawn = _exactly(tied.size, digits)
         below[tied] = drawn < wanted
         tied = tied[drawn == wanted]
+    return below
+
+
+def draw_few(thresholds: Sequence[int], digits: Digits, word: Word = WORD64) -> list[bool]:
+    """As `draw`, from the same digits, for a handful of coins: arrays would cost more than the coins do."""
+    shift, mask = word.bits - word.digit_bits, (1 << word.digit_bits) - 1
+    below, tied = [False] * len(thresholds), list(range(len(thresholds)))
+    while tied and shift >= 0:
+        drawn, undecided = _exactly(len(tied), digits).tolist(), []
+        for coin, digit in zip(tied, drawn, strict=True):
+            wanted = thresholds[coin] >> shift & mask
+            below[coin] = digit < wanted
+            if digit == wanted:
+                undecided.append(coin)
+        tied, shift = undecided, shift - word.digit_bits
     return below
 
 

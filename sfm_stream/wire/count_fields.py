@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from sfm_stream.errors import FormatError
@@ -14,6 +15,7 @@ MAX_EPSILON_TEXT = 64
 _EPSILON = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 
 
+@lru_cache(maxsize=64)
 def epsilon_text(epsilon: Decimal | None) -> str:
     """The decimal in its one form: no exponent, no zero at the end of a fraction, no digit left out. "" for None."""
     if epsilon is None:
@@ -44,6 +46,7 @@ def count_of(values: dict[str, Any]) -> NoisyCount | None:
     return None if epsilon is None else NoisyCount(values["count"], epsilon)
 
 
+@lru_cache(maxsize=64)  # all releases of a span have the same one
 def check_count_epsilon(epsilon: Decimal) -> None:
     """Raise FormatError unless it is 2^-10 .. 16, and not more than 64 characters as it is written."""
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:

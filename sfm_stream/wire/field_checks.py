@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from sfm_stream.errors import FormatError
 from sfm_stream.readable import duration
@@ -55,8 +56,14 @@ def check_span(span: object, window: Window) -> None:
     if span in CALENDAR_SPANS:
         _check_length("span", span, length_ms)
         _check_quarters(window)
-    elif HOUR_MS % length_ms or span != duration(length_ms):
+    elif span != _fixed_span(length_ms):
         raise FormatError("span", f"not the name of the span of a window of {duration(length_ms)}")
+
+
+@lru_cache(maxsize=64)
+def _fixed_span(length_ms: int) -> str | None:
+    """The name of a span of a fixed length; None where it does not divide an hour."""
+    return None if HOUR_MS % length_ms else duration(length_ms)
 
 
 def check_spans(spans: object, among_them: str | None) -> None:

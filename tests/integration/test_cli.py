@@ -35,7 +35,7 @@ def test_run_says_what_it_did_and_shows_no_bar_in_a_pipe(app):
     assert done.returncode == 0
     assert done.stderr == ""
     assert "read 120 records, counted 120, dropped 0" in done.stdout
-    assert "published 24 releases and 9 roll-ups" in done.stdout
+    assert "published 24 releases and 33 roll-ups" in done.stdout
 
 
 def test_run_shows_a_progress_bar_on_a_terminal(app):
@@ -87,11 +87,17 @@ def test_inspect_decodes_releases_markers_and_rollups(app, tmp_path):
     rows = documents(command("inspect", output, "--json"))
     assert {row["kind"] for row in rows} == {"release", "marker"}
     assert len(rows) == len(releases(output)) + len(markers(output))
-    assert all(abs(row["epsilon_bits"] - 4) < 1e-9 for row in rows if row["kind"] == "release")
+    assert all(
+        (abs(row["epsilon_bits"] - 3.6) < 1e-9, row["epsilon_count"], type(row["count"]), row["span"])
+        == (True, 0.4, int, "15m")
+        for row in rows
+        if row["kind"] == "release"
+    )
     rows = documents(command("inspect", output, "--topic", "rollups", "--json", "--limit", "4"))
     assert len(rows) == 4
     assert not any("epsilon_bits" in row for row in rows)
-    assert "release" in command("inspect", output, "--limit", "1").stdout
+    assert {(row["span"], row["origin"], row["epsilon_count"]) for row in rows} == {("15m", "raw", 0.4)}
+    assert re.search(r"; noisy\s+count -?\d+ at epsilon\s+0\.4", command("inspect", output, "--limit", "1").stdout)
 
 
 def test_check_shows_the_sample_without_ids_and_publishes_nothing(app):
@@ -330,7 +336,7 @@ def test_epsilon_of_selected_keys_is_that_of_the_bits_and_of_the_selection(app, 
     for source in (app, app.parent / "out.sqlite"):
         found = [row for row in documents(command("inspect", source, "--json")) if row["kind"] == "release"]
         assert found
-        assert all(abs(row["epsilon_bits"] - 4) < 1e-9 and "epsilon" not in row for row in found)
-    assert "epsilon of the bits 4," in command("inspect", app.parent / "out.sqlite").stdout
+        assert all(abs(row["epsilon_bits"] - 3.6) < 1e-9 and "epsilon" not in row for row in found)
+    assert "epsilon of the bits 3.6," in command("inspect", app.parent / "out.sqlite").stdout
     # The worst day in the statement is made of the same sum: 96 windows.
     assert "432" in command("config", "show", app, "--statement").stdout

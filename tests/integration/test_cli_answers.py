@@ -321,13 +321,18 @@ def test_a_rollup_that_is_exported_is_a_lower_bound_too(withheld):
     assert done.returncode == 0
     assert "2 lower bounds: windows are missing from them" in done.stdout
     with out.open() as table:
-        rows = list(csv.DictReader(table))
-    assert {row["grain"] for row in rows} == {"hour", "day"}
+        every = list(csv.DictReader(table))
+    assert {(row["grain"], row["origin"]) for row in every} == {
+        ("quarter", "raw"),
+        ("hour", "merged"),
+        ("day", "merged"),
+    }
+    rows = [row for row in every if row["grain"] != "quarter"]
     assert all((row["status"], row["high"]) == ("lower_bound", "") for row in rows)
     inspected = here("inspect", withheld.parent / "out.sqlite", "--topic", "rollups").stdout
-    assert "2 of 4 windows (2 empty or withheld), estimate " in inspected
+    assert "2 of 4 windows of span 15m, merged (2 empty or withheld), estimate " in inspected
     (hour,) = (r for r in rollups(withheld.parent / "out.sqlite") if r.grain == "hour")
-    (shown, _) = documents(here("inspect", withheld.parent / "out.sqlite", "--topic", "rollups", "--json"))
+    *_, shown, _ = documents(here("inspect", withheld.parent / "out.sqlite", "--topic", "rollups", "--json"))
     assert (shown["decided"], shown["released"], shown["status"]) == (4, 2, hour.status)
     assert (shown["low"], shown["high"]) == (hour.low, hour.high), "what is published stays as it is"
 
@@ -361,12 +366,12 @@ def test_of_another_epoch_the_rule_is_not_known(tmp_path):
 # Records that cannot be read
 
 
-@pytest.mark.parametrize(("topic", "by"), [(SKETCHES, "window"), (ROLLUPS, "day")])
+@pytest.mark.parametrize(("topic", "by"), [(SKETCHES, "window"), (ROLLUPS, "hour")])
 def test_an_unknown_version_names_the_place_and_the_remedy(tmp_path, topic, by):
     config = made(tmp_path, hours_of(hours=1))
     output = tmp_path / "out.sqlite"
     first = payloads(output, topic)[0]
-    at = first.index(b"\xcf" + bytes(7) + b"\x01")
+    at = first.index(b"\xcf" + bytes(7) + b"\x02")
     newer = first[: at + 8] + b"\x03" + first[at + 9 :]
     log = SqliteLog(str(output))
     log.append("test", Step((Record(topic, 0, b"", newer, 0),), ()))

@@ -24,7 +24,7 @@ from support.rollup_runs import release
 
 from sfm_stream.units import SKETCHES
 
-GRAINS = {"window": 15 * MINUTE_MS, "hour": HOUR_MS, "day": 24 * HOUR_MS}
+GRAINS = {"window": 15 * MINUTE_MS, "quarter": 15 * MINUTE_MS, "hour": HOUR_MS, "day": 24 * HOUR_MS}
 
 
 @pytest.mark.parametrize("out", ["out.parquet", "out.csv"])
@@ -48,7 +48,7 @@ def test_every_rollup_is_a_row_with_its_merged_sketch(app, out):
     assert json.loads(done.stdout) == {
         "out": str(app.parent / out),
         "topic": "rollups",
-        "rows": 9,
+        "rows": 33,
         "duplicates": 0,
         "replaced": 0,
         "without_sketch": 0,

@@ -74,8 +74,11 @@ def test_a_span_that_cuts_what_it_asks_for_is_refused(app, topic):
 
 def test_the_question_applies_to_rollups_too(app):
     rows, _ = export(app, "--topic", "rollups", "--key", "p2", "--from", "2026-01-01", "--to", "2026-01-01T01:00")
-    assert [(row["key"], row["grain"], row["window_start"]) for row in rows] == [('["p2"]', "hour", START_MS)]
-    check_rows(rows, [r for r in rollups(app.parent / "out.sqlite") if r.key == encode_key("p2")][:1])
+    assert [(row["grain"], row["window_start"]) for row in rows] == [
+        *(("quarter", START_MS + n * 900_000) for n in range(4)),
+        ("hour", START_MS),
+    ]
+    check_rows(rows, [r for r in rollups(app.parent / "out.sqlite") if r.key == encode_key("p2")][:5])
 
 
 def test_only_this_pipeline_is_written(app):

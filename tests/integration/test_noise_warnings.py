@@ -26,7 +26,7 @@ def test_check_and_run_warn_in_one_line_and_go_on(tmp_path):
         assert done.returncode == 0
         (line,) = done.stderr.splitlines()
         assert LINE.fullmatch(line.removeprefix("warning: "))
-        assert "noise" not in done.stdout
+        assert "are noise" not in done.stdout
     (line,) = json.loads(here("check", config, "--json").stdout)["noise"]
     assert LINE.fullmatch(line)
 

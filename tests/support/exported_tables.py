@@ -43,7 +43,7 @@ NUMBERS: dict[str, Callable[[str], float]] = dict.fromkeys(
         "levels",
     ],
     int,
-) | dict.fromkeys(["epsilon", "flip_probability", "estimate", "low", "high"], float)
+) | dict.fromkeys(["epsilon", "epsilon_count", "flip_probability", "estimate", "low", "high"], float)
 
 
 def make_pipeline(folder: Path) -> Path:

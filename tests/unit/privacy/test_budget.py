@@ -115,8 +115,8 @@ def test_the_longest_day_in_use_counts(tmp_path, zone, size, windows):
 
 
 def test_selection_is_part_of_the_worst_case(tmp_path):
-    budget = configured(tmp_path, privacy=SELECTED).budget
-    assert budget == BUDGET
+    assert configured(tmp_path, privacy=f"{SELECTED}\ncount_share = 0").budget == BUDGET
+    assert configured(tmp_path, privacy=SELECTED).budget.epsilon_per_day == BUDGET.epsilon_per_day
     with pytest.raises(BudgetError, match=r"is 30, .* lose epsilon 36.00"):
         configured(tmp_path, privacy=SELECTED, limit="30")
 
@@ -145,8 +145,8 @@ def test_the_statement_holds_its_numbers():
 
 
 def test_the_statement_says_what_the_bits_and_the_count_of_a_release_cost():
-    span = ReleasedSpan(30 * MINUTE_MS, Decimal(2), 1, Decimal("0.20"), SketchShape(4096, 24))
-    said = text(PRESENCE, budget=Budget((span,), Decimal(0), Decimal(0), DAY_MS))
+    span = ReleasedSpan("30m", 30 * MINUTE_MS, Decimal(2), 1, Decimal("0.20"), SketchShape(4096, 24))
+    said = text(PRESENCE, budget=Budget((span,), Decimal(0), Decimal(0), DAY_MS, HOUR_MS))
     assert "2-differentially private" in said
     assert "flipped bits at epsilon 1.80, and the number of set cells" in said
     assert "noise at epsilon 0.20." in said

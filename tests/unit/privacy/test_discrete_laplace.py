@@ -178,3 +178,26 @@ class Tape:
             raise NeedsMore(count - len(self.left))
         served, self.left = self.left[:count], self.left[count:]
         return np.array(served, np.uint8)
+
+
+@pytest.mark.parametrize("word", [Word(3, 3), Word(6, 3), Word(8, 4), WORD64], ids=str)
+def test_one_draw_is_the_draw_of_an_array_of_one_from_the_same_coins(word):
+    """Over seeded tapes, long enough that ties and growth happen often: the same noise, and as many digits taken."""
+    noise = DiscreteLaplace.of(Decimal("0.5") if word == WORD64 else Decimal(8), word)
+    rng = np.random.default_rng(5)
+    for _ in range(400):
+        digits = rng.integers(0, 1 << word.digit_bits, 1 << 12).astype(np.uint8)
+        if rng.integers(2):
+            digits[: rng.integers(1, 40)] //= 1 << word.digit_bits - 1  # many ties with small thresholds
+        one, other = Served(digits), Served(digits)
+        assert noise.draw_one(one) == int(noise.draw(1, other)[0])
+        assert one.taken == other.taken
+
+
+class Served:
+    def __init__(self, digits):
+        self.served, self.taken = digits, 0
+
+    def digits(self, count):
+        self.taken += count
+        return self.served[self.taken - count : self.taken]
