@@ -84,7 +84,8 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
         count = None if source.sizes is None else source.sizes.counts[0]
         solution = _of_release(source, source.counts.sum(axis=1), count, confidence)
     else:
-        solution = union.solve(source.shape, channel_of(source.flip_threshold), source.histogram(), confidence)
+        channel = channel_of(source.flip_threshold)
+        solution = union.solve(source.shape, channel, source.histogram(), confidence, source.sizes)
     return _judged(solution, confidence)
 
 

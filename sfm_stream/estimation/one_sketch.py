@@ -25,13 +25,20 @@ def solve(
 
     ones: shape (groups,), the noisy ones of each group of cells (of a sketch: of each level).
     """
-    scores, accepted = _table(layout, channel, confidence)
-    sums = np.asarray((channel.p * layout.sizes - ones) / channel.gap, np.float64)  # eq. 3
-    return invert(scores, accepted, sums)
+    scores, accepted = table(layout, channel, confidence)
+    return invert(scores, accepted, level_sums(layout, channel, ones))
+
+
+def level_sums(
+    layout: BitmapLayout, channel: Channel, ones: NDArray[np.int64] | NDArray[np.int32] | NDArray[np.float64]
+) -> Array:
+    """Z_j, of the shape of `ones`, (.., groups) (eq. 3)."""
+    return np.asarray((channel.p * layout.sizes - ones) / channel.gap, np.float64)
 
 
 @lru_cache(maxsize=8)
-def _table(layout: BitmapLayout, channel: Channel, confidence: float) -> tuple[Scores, Acceptance]:
+def table(layout: BitmapLayout, channel: Channel, confidence: float) -> tuple[Scores, Acceptance]:
+    """What does not depend on the data: the score at every n of a grid, and which scores are accepted there."""
     signal = signal_of(layout, channel)
     scores = Scores.at(signal, signal.grid())
     return scores, Acceptance.at(scores.distance, confidence)

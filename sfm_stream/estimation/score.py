@@ -120,6 +120,26 @@ def invert(scores: Scores, accepted: Acceptance, sums: Array) -> Solution:
     return Solution(value, unclamped, error, min(low, value), max(high, value))
 
 
+def unclamped_of_many(scores: Scores, sums: Array) -> tuple[Array, Array]:
+    """(estimates, their standard errors), both of shape (sketches,), from sums of shape (sketches, levels).
+
+    The estimate is the `unclamped` of `invert`, up to a thirtieth of the standard error: roots are interpolated
+    linearly here, for all sketches at once.
+    """
+    score = sums @ scores.weights.T - scores.offset
+    slope = score * scores.spread
+    steps = 0.5 * (slope[:, 1:] + slope[:, :-1]) * np.diff(scores.n)
+    rows = np.arange(len(score))
+    peak = np.concatenate((np.zeros((len(score), 1)), np.cumsum(steps, axis=1)), axis=1).argmax(axis=1)
+    left = np.clip(np.where(slope[rows, peak] > 0.0, peak, peak - 1), 0, score.shape[1] - 2)
+    before, after = score[rows, left], score[rows, left + 1]
+    crosses = (before > 0.0) & (after <= 0.0)
+    part = np.where(crosses, before / np.where(crosses, before - after, 1.0), peak - left)
+    value = scores.n[left] + part * (scores.n[left + 1] - scores.n[left])
+    error = np.interp(value, scores.n, scores.standard_error)
+    return np.where(value > 0.0, value, np.minimum(0.0, score[:, 0] * scores.standard_error[0])), error
+
+
 def _maximum(scores: Scores, score: Array) -> tuple[float, float]:
     """(the global maximum of the integral of U, the standard error there)."""
     slope = score * scores.spread

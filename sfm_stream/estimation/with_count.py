@@ -13,9 +13,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.estimation import one_sketch
 from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.occupancy import Occupancy
-from sfm_stream.estimation.score import Scores, Solution, grid, invert
+from sfm_stream.estimation.score import TINY, Scores, Solution, grid, invert
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
@@ -29,10 +30,18 @@ def solve(
 
     ones: shape (levels,). count: any integer. count_variance: of its noise, > 0.
     """
-    scores, accepted = _table(shape, channel, count_variance, confidence)
-    sums = (channel.p * shape.sizes - ones) / channel.gap  # eq. 3
-    rest = (shape.cells - count) - float(sums.sum())  # eq. 28
-    return invert(scores, accepted, np.append(sums, rest))
+    scores, accepted = table(shape, channel, count_variance, confidence)
+    sums = one_sketch.level_sums(shape, channel, ones)
+    return invert(scores, accepted, with_rest(shape, sums, np.array(count)))
+
+
+def with_rest(shape: SketchShape, sums: Array, counts: NDArray[np.int64]) -> Array:
+    """Shape (.., levels + 1): level sums, and behind them what the counts say beyond them (eq. 28).
+
+    sums: shape (.., levels). counts: shape (..).
+    """
+    rest = (shape.cells - counts) - sums.sum(axis=-1)
+    return np.concatenate((sums, rest[..., None]), axis=-1)
 
 
 def count_variance(epsilon: float) -> float:
@@ -47,7 +56,8 @@ def standard_error(shape: SketchShape, channel: Channel, count_variance: float, 
 
 
 @lru_cache(maxsize=8)
-def _table(shape: SketchShape, channel: Channel, variance: float, confidence: float) -> tuple[Scores, Acceptance]:
+def table(shape: SketchShape, channel: Channel, variance: float, confidence: float) -> tuple[Scores, Acceptance]:
+    """What does not depend on the data: the score at every n of a grid, and which scores are accepted there."""
     points = grid(standard_error(shape, channel, variance, 0.0), shape.capacity)
     raw, information, means = _weights(shape, channel, variance, points)
     spread = np.sqrt(information)
@@ -65,12 +75,25 @@ def _weights(shape: SketchShape, channel: Channel, variance: float, n: Array) ->
     Shapes (points, levels + 1), (points,) and (points, levels).
     """
     cells = Occupancy.at(shape, n)
-    noise = channel.empty_variance * shape.sizes
+    noise = max(channel.empty_variance, TINY) * shape.sizes
     covariance = np.zeros((len(n), shape.levels + 1, shape.levels + 1))
-    covariance[:, :-1, :-1] = cells.covariance() + np.diag(noise)
+    covariance[:, :-1, :-1] = _covariance(shape, cells) + np.diag(noise)
     covariance[:, :-1, -1] = covariance[:, -1, :-1] = -noise
     covariance[:, -1, -1] = variance + noise.sum()
     slopes = np.zeros((len(n), shape.levels + 1))
     slopes[:, :-1] = shape.sizes * cells.slope
     raw = np.linalg.solve(covariance, slopes[..., None])[..., 0]
     return np.asarray(raw), np.asarray(np.sum(raw * slopes, axis=1)), shape.sizes * cells.empty
+
+
+def _covariance(shape: SketchShape, cells: Occupancy) -> Array:
+    """Shape (points, levels, levels): R of eq. 30.
+
+    Eq. 7 gives no covariance at some n between 0 and 1. There R is that of one item that is there with probability n.
+    """
+    found = cells.covariance()
+    part = cells.n < 1.0
+    n, gone = cells.n[part, None, None], shape.sizes * shape.rho
+    one = Occupancy.at(shape, np.ones(1)).covariance()
+    found[part] = n * one + n * (1.0 - n) * gone[:, None] * gone
+    return found

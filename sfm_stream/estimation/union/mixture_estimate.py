@@ -18,7 +18,7 @@ estimate is the mean of n over the hypotheses, weighted by their evidence (Lapla
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +43,7 @@ _MAX_PASSES, _NEAR = 4, 0.7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
-    """The mean over the hypotheses of n and of q_r."""
-
-    n: float
-    set_windows: Array
-    """Shape (items, states - 1): q_r(m) for r = 1, 2, .., m > 0; each row sums to 1 (eq. 22)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Data:
+class Levels:
     """The histogram of the levels that hold information about n."""
 
     buckets: float
@@ -62,13 +53,47 @@ class _Data:
     """Shape (levels, columns): cells with these counts."""
 
     @classmethod
-    def near(cls, shape: SketchShape, hypotheses: OverlapHypotheses, histogram: NDArray[np.int64], n: float) -> _Data:
+    def near(cls, shape: SketchShape, hypotheses: OverlapHypotheses, histogram: NDArray[np.int64], n: float) -> Levels:
         """The levels that are not full at n, without those with less than a fiftieth of the fullest one's items."""
         rate = -np.log1p(-shape.rho)
         partial = n * rate < max(_MOST, float(n * rate.min()) * 1.001)
         used = partial & (n * rate > _FEWEST * min(1.0, float(n * rate[partial].max())))
         counts = np.add.reduceat(histogram[used], hypotheses.first_counts, axis=1).astype(np.float64)
         return cls(float(counts[0].sum()), rate[used], counts)
+
+    def log_likelihood(self, density: Array) -> Array:
+        """Shape (..,). density: shape (.., levels, columns), what a hypothesis expects in a cell."""
+        return np.asarray(np.sum(self.counts * np.log(np.maximum(density, _TINY)), axis=(-2, -1)))
+
+    def misfit(self, density: Array) -> float:
+        """How far the counts are from a density, in standard deviations of what chance makes (eq. 32).
+
+        Columns of a level in which less than one cell is expected are one column.
+        """
+        expected = self.buckets * density
+        rare = expected < 1.0
+        terms = np.where(rare, 0.0, (self.counts - expected) ** 2 / np.maximum(expected, 1.0))
+        rest = np.where(rare, expected, 0.0).sum(axis=1)
+        left = np.where(rare, self.counts, 0.0).sum(axis=1)
+        pearson = float(terms.sum() + np.sum((left - rest) ** 2 / np.maximum(rest, 1.0)))
+        freedom = max(1, expected.size - int(rare.sum()) - len(expected) + int(rare.any(axis=1).sum()))
+        return (pearson - freedom) / math.sqrt(2.0 * freedom)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """The mean over the hypotheses of n, of q_r and of what they expect."""
+
+    n: float
+    variance: float
+    """Of n, if one of the hypotheses holds (eq. 33)."""
+    set_windows: Array
+    """Shape (items, states - 1): q_r(m) for r = 1, 2, .., m > 0; each row sums to 1 (eq. 22)."""
+    levels: Levels
+    density: Array
+    """Shape (levels, columns): the distribution of the noisy count of a cell (eq. 21)."""
+    log_evidence: float
+    """ln of the sum of the evidence of the hypotheses (eq. 25)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +113,7 @@ class _Point:
     """ln likelihood plus ln prior, the latter up to a constant."""
 
     @classmethod
-    def at(cls, data: _Data, hypotheses: OverlapHypotheses, log_items: Array) -> _Point:
+    def at(cls, data: Levels, hypotheses: OverlapHypotheses, log_items: Array) -> _Point:
         """log_items: shape (hypotheses, kinds), any finite number for padding."""
         items = np.exp(log_items) * hypotheses.used
         n = items.sum(axis=1)
@@ -124,7 +149,7 @@ class _Point:
         )
         return _Point(*(np.where(better.reshape(-1, *[1] * (mine.ndim - 1)), mine, its) for mine, its in pairs))
 
-    def slope(self, data: _Data, hypotheses: OverlapHypotheses) -> tuple[Array, Array]:
+    def slope(self, data: Levels, hypotheses: OverlapHypotheses) -> tuple[Array, Array]:
         """(gradient of the height by log_items, minus its second derivatives), the latter made positive definite.
 
         The derivative of eq. 21 by ln items of kind i is items_i rate_j (states A_i counts - density). Shapes
@@ -156,12 +181,12 @@ def fit(shape: SketchShape, hypotheses: OverlapHypotheses, histogram: NDArray[np
     `start`; if the fit ends far from there, it is repeated with the levels for where it ended.
     """
     for _ in range(_MAX_PASSES):
-        mixture = _fitted(shape, _Data.near(shape, hypotheses, histogram, start), hypotheses, start)
+        mixture = _fitted(shape, Levels.near(shape, hypotheses, histogram, start), hypotheses, start)
         n = min(max(mixture.n, start * 1e-3), shape.capacity)
         if _NEAR < n / start < 1.0 / _NEAR:
             break
         start = n
-    return Mixture(min(mixture.n, shape.capacity), mixture.set_windows)
+    return replace(mixture, n=min(mixture.n, shape.capacity))
 
 
 def mean_where_set(mixture: Mixture, shape: SketchShape, value_of_m: Array) -> Array:
@@ -174,7 +199,7 @@ def mean_where_set(mixture: Mixture, shape: SketchShape, value_of_m: Array) -> A
     return np.asarray(occupied @ (mixture.set_windows @ value_of_m) / total)
 
 
-def _fitted(shape: SketchShape, data: _Data, hypotheses: OverlapHypotheses, start: float) -> Mixture:
+def _fitted(shape: SketchShape, data: Levels, hypotheses: OverlapHypotheses, start: float) -> Mixture:
     """The mean over the hypotheses. The fit begins at `start` items, with equally many of each kind."""
     kinds = hypotheses.used.sum(axis=1, keepdims=True)
     at, most = math.log(start), math.log(2.0 * shape.capacity)
@@ -202,8 +227,19 @@ def _fitted(shape: SketchShape, data: _Data, hypotheses: OverlapHypotheses, star
     # would have the same weight as any other factor of e.
     evidence = point.height + hypotheses.log_norm + np.log(point.n) - 0.5 * np.linalg.slogdet(curvature)[1]
     weight = np.exp(evidence - evidence.max())
-    weight /= weight.sum()
-    return Mixture(float(weight @ point.n), np.tensordot(weight, point.set_windows[:, 1:, 1:], 1))
+    total = float(weight.sum())
+    weight /= total
+    n = float(weight @ point.n)
+    items = np.exp(point.log_items) * hypotheses.used  # the derivatives of n by its variables
+    within = np.sum(items * np.linalg.solve(curvature, items[..., None])[..., 0], axis=1)
+    return Mixture(
+        n,
+        float(weight @ (within + (point.n - n) ** 2)),  # eq. 33
+        np.tensordot(weight, point.set_windows[:, 1:, 1:], 1),
+        data,
+        np.tensordot(weight, point.density, 1),
+        float(evidence.max()) + math.log(total),
+    )
 
 
 def _poisson(rate: Array) -> Array:

@@ -27,6 +27,12 @@ def informative(shape: SketchShape, channel: Channel, releases: int) -> bool:
     return releases * math.log1p(channel.empty_variance) <= math.log(shape.buckets)
 
 
+def noise_floor(shape: SketchShape, channel: Channel, releases: int) -> float:
+    """Standard error of the moment where there is no item, infinite where it overflows (eq. 12 and 18)."""
+    log_square = min(releases * math.log1p(channel.empty_variance), 700.0)
+    return math.sqrt(math.expm1(log_square) / float(shape.sizes @ shape.rho**2))
+
+
 def solve(
     shape: SketchShape, channel: Channel, histogram: NDArray[np.int64], set_square: Array, confidence: float
 ) -> Solution:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import warnings
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from sfm_stream.errors import UsageError
 from sfm_stream.estimation.estimate import Estimate, Status, estimate, sum_disjoint
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.raw import PcsaSketch
-from sfm_stream.sketch.sfm import GRID, SfmSketch
+from sfm_stream.sketch.sfm import GRID, NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 
@@ -101,7 +102,20 @@ def test_more_noise_than_the_moment_can_bear_is_uninformative_but_has_a_value():
     assert found.status is Status.UNINFORMATIVE
     assert (found.low, found.high) == (0, math.inf)
     assert 0 < found.value < math.inf
-    assert estimate(tally_of(BIG, flip_threshold_of(1), 12, 100_000)).status is not Status.UNINFORMATIVE
+    assert estimate(tally_of(BIG, flip_threshold_of(1), 8, 100_000)).status is Status.OK
+
+
+def test_an_upper_end_that_says_nothing_is_none():
+    """At 12 releases of epsilon 1 the moment is about to fade: most of its upper ends would be far in the millions."""
+    rng, q = np.random.default_rng(1), flip_threshold_of(1) / GRID
+    counts = [rng.binomial(12, q, (24, 4096)).astype(np.int32) for _ in range(20)]
+    found = [estimate(Tally(BIG, flip_threshold_of(1), "xxh64", 12, count)) for count in counts]
+    endless = [e for e in found if math.isinf(e.high)]
+    assert len(endless) > 10
+    assert {e.status for e in endless} <= {Status.UNINFORMATIVE, Status.SATURATED}
+    # The noise floor: sqrt(a0^12 / (B / 3)) / (1 / B) items.
+    floor = math.sqrt((1 + q * (1 - q) / (1 - 2 * q) ** 2) ** 12 * 3 * 4096)
+    assert max(e.high for e in found if e not in endless) < 30 * floor
 
 
 @pytest.mark.parametrize(("buckets", "levels"), [(16, 2), (16, 48), (64, 16), (65536, 2), (65536, 48)])
@@ -134,6 +148,13 @@ def test_one_release_makes_no_difference_between_sketch_and_tally(seed, epsilon,
     k = flip_threshold_of(epsilon)
     whole = sketch_of(SMALL, k, random_ones(seed, SMALL, k, n))
     assert estimate(Tally.of([whole])) == estimate(whole)
+
+
+def test_nor_does_it_if_the_release_has_a_noisy_count():
+    k = flip_threshold_of(2)
+    whole = sketch_of(SMALL, k, random_ones(1, SMALL, k, 300))
+    counted = dataclasses.replace(whole, count=NoisyCount(280, Decimal("0.2")))
+    assert estimate(Tally.of([counted])) == estimate(counted) != estimate(whole)
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 3, 8]), st.integers(0, 20_000), st.integers(0, 15))

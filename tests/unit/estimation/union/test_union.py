@@ -1,6 +1,7 @@
 """The likelihood of a tally: hypotheses of overlap by enumeration, its slope by differences, its fit on exact data."""
 
 import math
+from decimal import Decimal
 from itertools import combinations
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 from reference import likelihood_oracle as oracle
 from reference.occupancy import count_law
 
+from sfm_stream.estimation.score import Solution
 from sfm_stream.estimation.union import mixture_estimate, overlap_hypotheses, union
 from sfm_stream.sketch.mechanism import Channel
+from sfm_stream.sketch.sfm import NoisyCount
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.window_sizes import WindowSizes
 
 SHAPE = SketchShape(64, 16)
 
@@ -61,7 +65,7 @@ def point_of(releases=5, epsilon=1.5, seed=5):
     rng = np.random.default_rng(seed)
     found = overlap_hypotheses.overlap_hypotheses(channel_of(epsilon), releases)
     histogram = rng.integers(1, 40, (16, releases + 1))
-    data = mixture_estimate._Data.near(SHAPE, found, histogram, 150.0)
+    data = mixture_estimate.Levels.near(SHAPE, found, histogram, 150.0)
     log_items = math.log(150) + rng.normal(-2, 1, found.used.shape)
     return found, histogram, data, log_items
 
@@ -160,8 +164,41 @@ def strange_histograms(buckets, levels, releases):
 @pytest.mark.parametrize("epsilon", [0.01, 1, 6, 27])
 @pytest.mark.parametrize("size", [(16, 2), (256, 48)])
 def test_every_histogram_has_an_estimate(size, epsilon, releases):
+    rng = np.random.default_rng(2)
     for histogram in strange_histograms(*size, releases):
-        found = union.solve(SketchShape(*size), channel_of(epsilon), histogram, 0.95)
-        assert 0 <= found.low <= found.value <= found.high
-        assert math.isfinite(found.value)
-        assert not math.isnan(found.standard_error + found.unclamped)
+        ones = rng.integers(0, size[0] + 1, (releases, size[1]))
+        counts = tuple(None if i % 3 else NoisyCount(int(c), Decimal("0.1")) for i, c in enumerate(ones[:, 0] - 9))
+        for sizes in (None, WindowSizes(ones, counts), WindowSizes(ones * 0, (None,) * releases)):
+            found = union.solve(SketchShape(*size), channel_of(epsilon), histogram, 0.95, sizes)
+            assert 0 <= found.low <= found.value <= found.high
+            assert math.isfinite(found.value)
+            assert not math.isnan(found.standard_error + found.unclamped)
+
+
+def solution(value, low, high):
+    return Solution(value, value, 50.0, low, high)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (500, 300, 700, (400, 600, 500)),
+        (500, 450, 550, (450, 550, 500)),
+        (650, 550, 800, (550, 600, 600)),
+        (100, 50, 200, (400, 600, 400)),
+        (500, 0, math.inf, (400, 600, 500)),
+    ],
+)
+def test_the_interval_is_what_moment_and_bounds_share_or_the_bounds(value, low, high, expected):
+    assert union._bounded(solution(value, low, high), 400.0, 600.0) == expected
+    assert union._bounded(solution(value, low, high), 600.0, 400.0)[1] >= 600.0
+
+
+def test_the_value_leaves_a_mixture_that_is_uncertain_or_does_not_fit():
+    def between(variance, misfit):
+        return union._between(solution(1000, 900, 1100), union._Assumed(1100.0, variance, misfit))
+
+    assert between(0.0, -2.0) == 1100
+    assert between(2500.0, 0.0) == 1050
+    assert between(0.0, 1.0) == pytest.approx(1000 + 100 * 2500 / (2500 + 11**2))
+    assert between(100.0, 500.0) == pytest.approx(1004, abs=1)
