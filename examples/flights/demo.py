@@ -3,7 +3,8 @@
     python examples/flights/demo.py [--all] [--data year.jsonl.gz]
 
 Runs `sfm-stream` on two configurations and shows what it published beside the true counts, which a counter with plain
-sets makes from the same file. In earnest nobody has the true counts; here they show what the noise costs.
+sets makes from the same file. In earnest nobody has the true counts; here they show what the noise costs. Then it
+counts the same file in the way of the paper alone, days as unions of hours: what that costs, and how far off it is.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -37,25 +39,53 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE / "january.jsonl.gz", help="flights from make_data.py")
     options = parser.parse_args()
     out = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=120, no_color=True)
+    worth = table_of("what a day is worth", "published", "epsilon of a day", "error of a day", "intervals that hold")
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(options.data, Path(folder) / "january.jsonl.gz")
         for field in ("origin", "carrier"):
             config = Path(folder) / f"by_{field}.toml"
             shutil.copy(HERE / config.name, config)
-            subprocess.run([sys.executable, "-m", "sfm_stream.cli", "run", config], check=True)
+            run(config)
             truth = true_counts(options.data, field)
-            for grain in ("hour", "day"):
-                rows = [row for row in published(config, grain) if options.all or shown(row)]
-                out.print(table(field, grain, rows, truth))
-            out.print(accuracy(published(config, "day"), truth))
+            answers = {grain: published(config, grain) for grain in ("hour", "day", "month")}
+            for grain, rows in answers.items():
+                out.print(estimates(field, grain, [row for row in rows if options.all or shown(row)], truth))
+            out.print(accuracy_of_hours(answers["hour"], truth) + "\n")
+            worth.add_row(f"{field}: days from raw", *accuracy_of_days(answers["day"], truth))
+            unions = Path(folder) / f"by_{field}_as_unions.toml"
+            unions.write_text(as_unions_of_hours(field, config.read_text()))
+            run(unions)
+            worth.add_row(f"{field}: unions of hours", *accuracy_of_days(published(unions, "day"), truth))
+    out.print(worth)
     out.print(
-        "\nWhat was protected: whether an aircraft used an airport (or flew for a carrier) in a given hour, which "
-        "changes the probability of anything that is published by at most a factor e^epsilon, epsilon = "
-        f"{epsilon_of('by_origin.toml')} (docs/privacy.md).\n"
-        "At which cost: every count of an hour is off by some three aircraft and that of a day as said above, and "
-        "an aircraft that departs in h hours of a day has lost h times that epsilon by the evening (at most the column "
-        "epsilon), which is why the window is the longest there is, an hour."
+        "\nThe error is the median of all days with 100 aircraft or more, and the epsilon what an aircraft loses that "
+        "departs in every hour: a union pays for each hour of its day, and has the noise of each.\n\n"
+        "What was protected: whether an aircraft used an airport (or flew for a carrier) in a given hour, day or "
+        "month. That changes the probability of anything that is published of the hour by at most a factor e^0.25, of "
+        "the day and of the month by e^1 each (docs/privacy.md): an aircraft that departs in h hours of a day has lost "
+        "h x 0.25 + 1 by the evening, and 1 for the month.\n"
+        "At which cost: an hour is off by some seven aircraft, a day by some three, a month by some seven and one per "
+        "cent. What to choose for other data: sfm-stream plan (docs/planning.md)."
     )
+
+
+def run(config: Path) -> None:
+    subprocess.run([sys.executable, "-m", "sfm_stream.cli", "run", config], check=True)
+
+
+def as_unions_of_hours(field: str, text: str) -> str:
+    """The configuration with hours of epsilon 4 and nothing else: days are their unions, by the paper's method."""
+    head, tail = text[: text.index("[[spans]]")], text[text.index("[rollup]") :]
+    for setting, value in (
+        ("id", f'"flights-by-{field}-as-unions"'),
+        ("buckets", "128"),
+        ("levels", "16"),
+        ("epsilon", "4"),
+        ("count_share", "0"),
+        ("max_epsilon_per_item_day", "100"),
+    ):
+        head = re.sub(rf"^{setting} = .*$", f"{setting} = {value}", head, flags=re.M)
+    return head + tail
 
 
 def published(config: Path, grain: str) -> list[dict]:
@@ -65,7 +95,7 @@ def published(config: Path, grain: str) -> list[dict]:
 
 
 def true_counts(data: Path, field: str) -> dict[tuple[str, datetime, datetime], int]:
-    """Distinct aircraft by (key, from, to), for hours and local days, with plain sets."""
+    """Distinct aircraft by (key, from, to), for hours and local days and months, with plain sets."""
     seen = defaultdict(set)
     with gzip.open(data) as lines:
         for line in lines:
@@ -75,10 +105,18 @@ def true_counts(data: Path, field: str) -> dict[tuple[str, datetime, datetime], 
             at = datetime.fromisoformat(flight["at"])
             hour = at.replace(minute=0, second=0)
             day = at.astimezone(NEW_YORK).date()
-            midnights = [datetime(d.year, d.month, d.day, tzinfo=NEW_YORK) for d in (day, day + timedelta(days=1))]
+            month = day.replace(day=1)
             seen[flight[field], hour, hour + timedelta(hours=1)].add(flight["tailnum"])
-            seen[flight[field], midnights[0].astimezone(UTC), midnights[1].astimezone(UTC)].add(flight["tailnum"])
+            for first, next_one in (
+                (day, day + timedelta(days=1)),
+                (month, (month + timedelta(days=31)).replace(day=1)),
+            ):
+                seen[flight[field], midnight(first), midnight(next_one)].add(flight["tailnum"])
     return {place: len(aircraft) for place, aircraft in seen.items()}
+
+
+def midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=NEW_YORK).astimezone(UTC)
 
 
 def span(row: dict) -> tuple[datetime, datetime]:
@@ -86,8 +124,10 @@ def span(row: dict) -> tuple[datetime, datetime]:
 
 
 def shown(row: dict) -> bool:
-    """One day's hours for the morning, and one week of days."""
+    """Three hours of one day, three days, and the month, of a few keys."""
     start, end = (moment.astimezone(NEW_YORK) for moment in span(row))
+    if row["grain"] == "month":
+        return big(row)
     if row["grain"] == "hour":
         return start.date().isoformat() == SHOWN_DAY and start.hour in (6, 8, 17) and big(row)
     return "2013-01-14" <= start.date().isoformat() <= SHOWN_DAY and big(row) and end > start
@@ -97,45 +137,56 @@ def big(row: dict) -> bool:
     return row["key"][0] in ("EWR", "JFK", "LGA", "UA", "B6", "AA", "HA")
 
 
-def table(field: str, grain: str, rows: list[dict], truth: dict) -> Table:
-    result = Table(title=f"Distinct aircraft by {field} and {grain}", box=None, title_justify="left", pad_edge=False)
-    for name in (field, "from (New York)", "to"):
-        result.add_column(name)
-    for name in ("estimate", "95 % interval", "epsilon", "true count", "status"):
+def table_of(title: str, first: str, *others: str) -> Table:
+    result = Table(title=title, box=None, title_justify="left", pad_edge=False)
+    result.add_column(first)
+    for name in others:
         result.add_column(name, justify="right")
+    return result
+
+
+def estimates(field: str, grain: str, rows: list[dict], truth: dict) -> Table:
+    columns = ("from (New York)", "to", "estimate", "95 % interval", "epsilon", "true count")
+    result = table_of(f"Distinct aircraft by {field} and {grain}", field, *columns)
     for row in rows:
         start, end = span(row)
-        high = "inf" if row["high"] is None else f"{row['high']:.0f}"
         result.add_row(
             Text(key_text(row["key"])),
             *(f"{moment.astimezone(NEW_YORK):%Y-%m-%d %H:%M}" for moment in (start, end)),
             f"{row['estimate']:.0f}",
-            f"{row['low']:.0f} .. {high}",
-            f"{row['epsilon']:.0f}",
-            str(truth.get((row["key"][0], start, end), 0)),
-            row["status"],
+            f"{row['low']:.0f} .. {high(row):.0f}",
+            f"{row['epsilon']:g}",
+            str(count_of(row, truth)),
         )
     return result
 
 
-def accuracy(rows: list[dict], truth: dict) -> str:
-    """How often the intervals hold, and how far the estimates are off, over all days."""
-    errors, held = [], 0
-    for row in rows:
-        count = truth.get((row["key"][0], *span(row)), 0)
-        held += row["low"] <= count <= (float("inf") if row["high"] is None else row["high"])
-        if count >= 100:
-            errors.append(abs(row["estimate"] - count) / count)
-    errors.sort()
+def accuracy_of_hours(rows: list[dict], truth: dict) -> str:
+    errors = sorted(abs(row["estimate"] - count_of(row, truth)) for row in rows)
+    half = errors[len(errors) // 2]
     return (
-        f"{held} of {len(rows)} intervals of days hold the true count; the median error of a day with 100 aircraft or "
-        f"more is {errors[len(errors) // 2]:.0%}\n"
+        f"{held(rows, truth)} intervals of hours hold the true count; half of the hours are off by {half:.0f} or less"
     )
 
 
-def epsilon_of(name: str) -> str:
-    line = next(line for line in (HERE / name).read_text().splitlines() if line.startswith("epsilon"))
-    return line.split("=")[1].strip()
+def accuracy_of_days(rows: list[dict], truth: dict) -> tuple[str, str, str]:
+    """(the epsilon of a day, the median error of days with 100 aircraft or more, how many intervals hold)."""
+    large = [row for row in rows if count_of(row, truth) >= 100]
+    errors = sorted(abs(row["estimate"] - count_of(row, truth)) / count_of(row, truth) for row in large)
+    most = max(row["epsilon"] for row in rows)
+    return f"{most:g}", f"{errors[len(errors) // 2]:.1%}", held(rows, truth)
+
+
+def held(rows: list[dict], truth: dict) -> str:
+    return f"{sum(row['low'] <= count_of(row, truth) <= high(row) for row in rows):,} of {len(rows):,}"
+
+
+def high(row: dict) -> float:
+    return float("inf") if row["high"] is None else row["high"]
+
+
+def count_of(row: dict, truth: dict) -> int:
+    return truth.get((row["key"][0], *span(row)), 0)
 
 
 if __name__ == "__main__":
