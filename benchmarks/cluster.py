@@ -2,7 +2,7 @@
 
 Run from the root of the repository against a broker that does nothing else:
 
-    python benchmarks/cluster.py BOOTSTRAP [--events 1000000] [--part ingest|copy|restart|all]
+    python benchmarks/cluster.py BOOTSTRAP [--events 1000000] [--part ingest|copy|restart|days|all]
 
 One partition, JSON events of about 115 bytes, 1,000 pages, in batches of about a thousand as a busy producer sends
 them; windows of one minute, 4096 x 24 cells. Everything runs in this process: CPU time is that of all its threads, the
@@ -65,7 +65,24 @@ keys = "presence_is_public"
 max_epsilon_per_item_day = 1000000
 [metrics]
 operator = ""
+{spans}
 """
+NOON = round(12 - START_MS / 3_600_000 % 24)
+"""What to add to UTC for a zone in which it is noon: its day is open while this runs."""
+DAYS = f"""
+[rollup]
+zone = "Etc/GMT{-NOON:+d}"
+[[spans]]
+size = "hour"
+epsilon = 1
+[[spans]]
+size = "day"
+epsilon = 1
+"""
+
+
+def _utc(time_ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_ms / 1000))
 
 
 class Bench:
@@ -73,13 +90,15 @@ class Bench:
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.bootstrap, self.id = bootstrap, f"bench-{uuid.uuid4().hex[:8]}"
-        start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START_MS / 1000))
-        fields = {"id": self.id, "bootstrap": json.dumps(bootstrap.split(",")), "start": start}
+        fields = {"id": self.id, "bootstrap": json.dumps(bootstrap.split(",")), "start": _utc(START_MS)}
         path = folder / "app.toml"
-        path.write_text(CONFIG.format(**fields, suffix="", grace="10s"))
+        path.write_text(CONFIG.format(**fields, suffix="", grace="10s", spans=""))
         self.config: Config = load_config(path)
-        path.write_text(CONFIG.format(**fields, suffix="-held", grace="12h"))
+        path.write_text(CONFIG.format(**fields, suffix="-held", grace="12h", spans=""))
         self.held: Config = load_config(path)
+        fields["start"] = _utc(START_MS - 12 * 3_600_000)
+        path.write_text(CONFIG.format(**fields, suffix="-days", grace="10s", spans=DAYS))
+        self.days: Config = load_config(path)
         with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
             admin.create_topics({f"{self.id}-in": {"num_partitions": 1}}, wait_for_metadata=True)
 
@@ -232,11 +251,29 @@ def restart(bench: Bench, events: int) -> None:
     service.close()
 
 
+def restart_with_days(bench: Bench, events: int) -> None:
+    """A worker whose day is open reads that day again, though every window of it but the last is closed."""
+    service = open_ingest(bench.days, begin=True)
+    used = read_to_end(bench, service, events)
+    print(f"windows, hours and a day: {events / used:,.0f} events per CPU second, releases of windows on the way")
+    release_all(service)
+    service.close()
+    before, used = time.monotonic(), time.process_time()
+    service = open_ingest(bench.days, begin=False)
+    read_to_end(bench, service, events)
+    wall, used = time.monotonic() - before, time.process_time() - used
+    worker = service.worker
+    assert isinstance(worker, IngestWorker)
+    assert not worker.report.releases, "nothing is released again"
+    print(f"restart in a day: {wall * 1e6 / events:.1f} s a million of its records ({used * 1e6 / events:.1f} CPU)")
+    service.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bootstrap")
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--part", choices=["ingest", "copy", "restart", "all"], default="all")
+    parser.add_argument("--part", choices=["ingest", "copy", "restart", "days", "all"], default="all")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(chosen.bootstrap, Path(folder))
@@ -244,6 +281,8 @@ def main() -> None:
             bench.produce(chosen.events)
             if chosen.part in ("restart", "all"):
                 restart(bench, chosen.events)
+            if chosen.part in ("days", "all"):
+                restart_with_days(bench, chosen.events)
             if chosen.part in ("ingest", "copy", "all"):
                 ingest(bench, chosen.events)
             if chosen.part in ("copy", "all"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,9 +14,11 @@ from sfm_stream.cli.noise_warnings import noise_of, warn_of_noise
 from sfm_stream.cli.output import echo_json
 from sfm_stream.composition.sample import Sample, SampleRow, file_batches, sample
 from sfm_stream.config.config import STDIN, Config, load_config
-from sfm_stream.readable import instant
+from sfm_stream.planning.costs import RECORDS_PER_S
+from sfm_stream.readable import duration, instant
 from sfm_stream.transport.files.format_guess import format_hint
 from sfm_stream.types import Reason
+from sfm_stream.units import HOUR_MS
 
 SHOWN = 10
 
@@ -31,14 +35,16 @@ def check(config: Path, records: int, as_json: bool) -> None:
     equal ones look equal, and nothing can be looked up. Exit code 4 where no record of the sample could be counted.
     """
     loaded = load_config(config)
-    missing, looked_at = _look(loaded, records)
+    missing, looked_at, restart = _look(loaded, records)
     hint = "" if loaded.on_cluster else format_hint(loaded.input_path)
     if as_json:
         shown = None if looked_at is None else _as_json(looked_at) | {"looks_like": hint or None}
         facts = {"valid": True, "missing_topics": missing, "sample": shown, "statement": describe(loaded)}
-        echo_json(facts | {"noise": noise_of(loaded)})
+        echo_json(facts | {"noise": noise_of(loaded), "restart": restart})
     else:
         _say(loaded, missing, looked_at)
+        if restart is not None:
+            click.echo(_of_restart(restart))
         warn_of_noise(loaded)
         if hint:
             click.echo(hint)
@@ -46,15 +52,27 @@ def check(config: Path, records: int, as_json: bool) -> None:
         raise click.exceptions.Exit(4)
 
 
-def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None]:
-    """(names of topics that do not exist yet, a sample of the input)."""
+def _look(loaded: Config, records: int) -> tuple[list[str], Sample | None, dict[str, Any] | None]:
+    """(names of topics that do not exist yet, a sample of the input, what a restart reads again on a cluster)."""
     if loaded.on_cluster:
         from sfm_stream.composition.kafka_cluster import cluster_of  # the client takes its time to load
+        from sfm_stream.composition.kafka_read_again import read_again
         from sfm_stream.composition.kafka_sample import sample_topic
         from sfm_stream.composition.kafka_topics import missing_topics
 
-        return missing_topics(loaded, cluster_of(loaded)), sample_topic(loaded, records)
-    return [], None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records)
+        missing = missing_topics(loaded, cluster_of(loaded))
+        again = read_again(loaded)
+        restart = dataclasses.asdict(again) | {"cpu_s": round(again.records / RECORDS_PER_S, 1)}
+        return missing, sample_topic(loaded, records), restart
+    return [], None if loaded.input_path == STDIN else sample(loaded, file_batches(loaded), records), None
+
+
+def _of_restart(restart: dict[str, Any]) -> str:
+    return (
+        f"a restart reads the open windows again, at most {duration(restart['longest_ms'])}: {restart['records']:,} "
+        f"records came to one partition in that time, {restart['cpu_s']:g} s of a processor at {RECORDS_PER_S:,} a "
+        f"second; keep the input for more than {-(-restart['kept_ms'] // HOUR_MS)}h"
+    )
 
 
 def _say(loaded: Config, missing: list[str], looked_at: Sample | None) -> None:

@@ -166,6 +166,9 @@ def test_check_shows_what_would_be_counted(done):
     assert "configuration is valid" in found.out
     assert "300 records looked at: ok 300" in found.out
     assert "yet to make" not in found.out
+    [line] = [line for line in found.out.splitlines() if line.startswith("a restart reads")]
+    assert line.startswith("a restart reads the open windows again, at most 1m: 0 records came to one partition")
+    assert line.endswith("keep the input for more than 2h")
 
 
 def test_check_says_which_topics_are_still_missing(run):
