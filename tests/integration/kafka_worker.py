@@ -31,7 +31,8 @@ from sfm_stream.config.config import load_config
 from sfm_stream.units import SKETCHES
 from sfm_stream.workers.loop import serve
 
-CELLS, LAST = 64 * 24, 64
+LASTS = {64 * 24: 64, 32 * 24: 32}
+"""Number of cells of a sketch of these tests, to those of its last level."""
 LISTENS = "listens to signals"
 READY = "ready to commit "
 INITIALIZED = "transactions begin under "
@@ -55,9 +56,9 @@ class MarkingCoins:
 
     def digits(self, count):
         drawn = np.frombuffer(os.urandom(count), np.uint8)
-        if count == CELLS:
+        if last := LASTS.get(count):
             drawn = np.full(count, 255, np.uint8)
-            drawn[-LAST:] = np.where(np.frombuffer(os.urandom(LAST), np.uint8) < 128, 0, 255)
+            drawn[-last:] = np.where(np.frombuffer(os.urandom(last), np.uint8) < 128, 0, 255)
         self.left -= 1
         if self.left == 0:
             die()

@@ -6,6 +6,7 @@ markers without a gap, never two payloads of one release, and every event in its
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -19,11 +20,12 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from support.kafka_oracle import judge
+from support.kafka_oracle import judge, judge_spans
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
 from support.kafka_topics import produce, read_all
+from support.span_windows import windows_of
 
-from sfm_stream.wire.codec import decode
+from sfm_stream.wire.codec import CloseMarker, decode
 
 pytestmark = pytest.mark.kafka
 MINUTES = 20
@@ -222,8 +224,18 @@ def test_dropped_records_are_pointed_at_without_their_content(kafka, tmp_path, s
     assert all(it.keys() == {"topic", "partition", "offset", "reason"} for it in letters)
 
 
+def span_closed(run: Run, span: str, after_ms: int) -> bool:
+    """Whether every partition has closed a window of a span that ends later."""
+    markers = [decode(value or b"") for _, _, key, value, _, _ in run.read("sketches") if not key]
+    closed = {m.partition for m in markers if isinstance(m, CloseMarker) and m.span == span and m.through_ms > after_ms}
+    return len(closed) == run.partitions
+
+
 def test_live_events_under_the_time_of_the_broker(kafka, tmp_path, started):
-    """LogAppendTime, and the record's time as event time: what counts is a pure function of the log."""
+    """LogAppendTime, and the record's time as event time: what counts is a pure function of the log.
+
+    A second pipeline over the same topic releases three spans.
+    """
     start_ms = int(time.time()) // 5 * 5000
     settings = {
         "topic_config": {"message.timestamp.type": "LogAppendTime"},
@@ -234,7 +246,11 @@ def test_live_events_under_the_time_of_the_broker(kafka, tmp_path, started):
         "start": datetime.fromtimestamp(start_ms / 1000, UTC).isoformat(),
     }
     run = Run(kafka, tmp_path, settings=settings)
-    started.append(Worker(run.config(), first=True))
+    spans = copy.copy(run)
+    spans.id = f"{run.id}-spans"
+    tables = "".join(f'[[spans]]\nsize = "{size}"\nepsilon = 1\ncount_share = 0.3\n' for size in ("10s", "15s"))
+    spans.settings = settings | {"topic": run.topic, "spans": tables}
+    started.append(Worker([run.config(), spans.config("spans.toml")], first=True))
     for batch in range(12):
         events = [Event(f"p{n % 5}", f"u{batch * 20 + n}", 0, 0) for n in range(40)]
         run.produce(events)
@@ -243,7 +259,10 @@ def test_live_events_under_the_time_of_the_broker(kafka, tmp_path, started):
     for partition, _, key, value, stamp_ms, _ in read_all(run.bootstrap, run.topic):
         run.events[partition].append(Event((key or b"").decode(), json.loads(value)["user"], stamp_ms, stamp_ms))
     last_ms = max(event.arrival_ms for events in run.events.values() for event in events)
+    windows = {size: windows_of(size, "UTC", start_ms, last_ms + 60_000) for size in ("5s", "10s", "15s")}
+    wait_until(lambda: span_closed(spans, "15s", last_ms - 15_000), 120, started)
     finish(run, started, until_ms=last_ms // 5000 * 5000 + 5000)
+    assert judge_spans(spans, windows, 1000, {}).require().releases >= 15
     assert judge(run, size_ms=5000, start_ms=start_ms).require().releases >= 10
     assert {decode(value).unit for _, _, key, value, _, _ in run.read("sketches") if key} == {"removed"}
 

@@ -26,12 +26,26 @@ DECLARED = {"keys": "declared", "privacy": 'declared = ["p0", "p1", "p2", "never
 PRESENCE = {"keys": "presence_is_public"}
 # Chunks of one release each: a window is committed in several transactions.
 CHUNKED = {"max_transaction_bytes": 1 << 16, "buckets": 8192, "levels": 48}
+# Beside the quarters of an hour; the day has fewer cells. The last table of the configuration.
+SPANS = {
+    "limits": """
+[[spans]]
+size = "hour"
+epsilon = 1
+[[spans]]
+size = "day"
+epsilon = 1
+buckets = 4096
+levels = 24
+"""
+}
 SETTINGS = {
     "declared": DECLARED | IN_TIME,
     "presence": PRESENCE | IN_TIME,
-    "chunked": PRESENCE | CHUNKED | IN_TIME,
-    # Counted whole, all releases at the end: between configured borders, and between those of the data.
-    "whole": DECLARED | CHUNKED | {"end": "end = 2026-01-01T03:00:00Z"},
+    "hours and a day, chunked": PRESENCE | CHUNKED | IN_TIME | SPANS,
+    # Counted whole, all releases at the end: between configured borders, and between those of the data. The first holds
+    # no whole day.
+    "whole, hours": DECLARED | CHUNKED | {"end": "end = 2026-01-01T03:00:00Z"} | SPANS,
     "whole, borders of the data": PRESENCE | CHUNKED | {"start": None},
 }
 

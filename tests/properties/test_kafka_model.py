@@ -25,11 +25,14 @@ from support.kafka_model_process import STALLS_S, WRITES
 from sfm_stream.composition import kafka as composition
 from sfm_stream.composition.kafka_names import Names
 from sfm_stream.events.placement import Placement
+from sfm_stream.pipeline.counting.counter import WindowCounter
+from sfm_stream.pipeline.counting.span_counter import SpanCounter
 from sfm_stream.transport.kafka import transactions
 from sfm_stream.transport.kafka.cluster_values import LogEndQuery
 from sfm_stream.transport.kafka.kafka_python.hooks import group_membership
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.transport import KafkaTransport
+from sfm_stream.units import FOREVER_MS
 
 EXAMPLES = int(os.environ.get("SFM_MODEL_EXAMPLES", "1000"))
 FEW = settings(
@@ -191,6 +194,25 @@ def test_each_declared_key_has_its_release_in_every_window_of_the_partition_that
     explore()
 
 
+@pytest.mark.parametrize("declared", [False, True])
+def test_hours_and_a_day_of_a_zone_are_public_once_and_whole(declared: bool) -> None:
+    """The day has 23.5 hours: clocks change in it. Some events count for it that came too late for their hour."""
+    seen: Counter[str] = Counter()
+
+    @settings(FEW, max_examples=EXAMPLES // 50, phases=[Phase.generate, Phase.shrink])
+    @given(schedules())
+    def explore(schedule: Schedule) -> None:
+        world = check(replace(schedule, days=True, declared=declared))
+        seen.update(world.suffered)
+        seen.update(world.cluster.counts)
+        seen["thrown out"] += sum(group.lost for group in world.cluster.groups.values())
+        seen["schedules"] += 1
+
+    explore()
+    for what, share in {"aborted": 0.5, "fenced": 0.3, "thrown out": 0.4}.items():
+        assert seen[what] >= share * seen["schedules"], seen
+
+
 def test_events_that_are_appended_and_not_readable_yet_are_counted() -> None:
     @settings(FEW, max_examples=EXAMPLES // 5, phases=[Phase.generate, Phase.shrink])
     @given(schedules_with_a_slow_replica())
@@ -203,6 +225,24 @@ def test_events_that_are_appended_and_not_readable_yet_are_counted() -> None:
 def test_a_partition_must_not_release_declared_keys_of_another(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Placement, "owns", lambda placement, key: True)
     assert found("not expected", lambda schedule: check(replace(schedule, partitions=2, declared=True)))
+
+
+def days(schedule: Schedule) -> World:
+    return check(replace(schedule, days=True))
+
+
+def test_a_position_has_to_wait_for_the_day(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SpanCounter, "expect", lambda span, opened: None)
+    assert found("with other cells|missing", days)
+
+
+def test_a_day_has_to_wait_for_what_is_inside_it(patch: pytest.MonkeyPatch) -> None:
+    def longest_first(counter: WindowCounter) -> tuple[SpanCounter | None, int]:
+        due = [span for span in reversed(counter.spans) if span.first_due]
+        return (due[0], FOREVER_MS) if due else (None, 0)
+
+    patch.setattr(WindowCounter, "_next_span", longest_first)
+    assert found("before those inside it|with other cells|missing", days)
 
 
 def test_a_high_watermark_must_not_be_taken_for_all_that_was_appended(patch: pytest.MonkeyPatch) -> None:

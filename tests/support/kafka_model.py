@@ -23,6 +23,7 @@ from support.fake_kafka_broker import FakeBroker
 from support.kafka_model_process import MarkingCoins, Process, held
 from support.kafka_runs import BUCKETS, LEVELS, MINUTE_MS, Event
 from support.patience import PATIENCE_S
+from support.span_windows import Windows, windows_of
 
 from sfm_stream.composition import kafka as composition
 from sfm_stream.composition import kafka_first_start as first_start
@@ -36,8 +37,29 @@ from sfm_stream.transport.kafka.topic_facts import TopicFacts
 SOURCE, PIPELINE = "in", "model"
 START_MS = 1_767_225_600_000
 """2026-01-01T00:00:00Z."""
-SPAN_MS, GRACE_MS, MARGIN_MS = 5 * MINUTE_MS, 30_000, 1_000
+MARGIN_MS = 1_000
 QUIET_TURNS = 1500
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What is counted, and in which time.
+
+    spans: the released ones, the base span first. busy_ms: about how long events come; the run begins in the middle.
+    speed: of the clock on the wall; time-outs and sessions go by another one.
+    """
+
+    config: Config
+    start_ms: int
+    busy_ms: int
+    grace_ms: int
+    spans: tuple[str, ...] = ("1m",)
+    zone: str = "UTC"
+    speed: int = 1
+
+    def windows(self, through_ms: int) -> dict[str, Windows]:
+        """Span to its windows that lie wholly between the start and a border."""
+        return {span: windows_of(span, self.zone, self.start_ms, through_ms) for span in self.spans}
 
 
 @dataclass(frozen=True)
@@ -46,7 +68,8 @@ class Schedule:
     kind, to what happens to it: error (it is not sent), unknown (its answer is lost), late (it arrives after the client
     gave up), crash, crash-after, or one of STALLS_S, before or (-after) behind it. events: turn to what an operator or
     the cluster does then. declared: the keys of DECLARED have a release in every window, and no others. pace: how much
-    time passes in a turn, some 0.7 s by default.
+    time passes in a turn, some 0.7 s by default. days: quarters of an hour, hours and a day are released, where a
+    zone of half hours has one of 23.5 hours; else minutes alone.
     """
 
     seed: int = 0
@@ -58,6 +81,7 @@ class Schedule:
     faults: Mapping[tuple[str, int], str] = field(default_factory=dict)
     events: Mapping[int, str] = field(default_factory=dict)
     declared: bool = False
+    days: bool = False
 
 
 class Violation(AssertionError):
@@ -68,13 +92,19 @@ class World:
     """A cluster with the topics of a pipeline, its input as time brings it, and the processes."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self.schedule, self.config = schedule, DECLARING if schedule.declared else CONFIGURATION
+        self.schedule = schedule
+        self.line = (
+            (DECLARED_DAYS if schedule.days else DECLARED_MINUTES)
+            if schedule.declared
+            else (DAYS if schedule.days else MINUTES)
+        )
+        self.config = self.line.config
         self.rng = random.Random(schedule.seed)
         self.cluster = _Timed(self)
         self.coins = MarkingCoins(random.Random(schedule.seed + 1))
         for topic in (SOURCE, *(f"{PIPELINE}.{name}" for name in ("outbox", "ledger", "sketches"))):
             self.cluster.create(topic, schedule.partitions)
-        self.events = events_of(self.rng)
+        self.events = events_of(self.rng, self.line)
         self.produced = 0
         self.baton = held()
         self.running: Process | None = None
@@ -189,8 +219,9 @@ class World:
         self.quiet, self.restless = True, 0.0
         for log in cluster.logs():
             log.held = None
-        cluster.advance(max(0.0, (self.events[-1].arrival_ms + MINUTE_MS - cluster.now_ms()) / 1000))
-        cluster.wall_ms = cluster.now_ms() + MINUTE_MS + GRACE_MS
+        line = self.line
+        cluster.advance(max(0.0, (self.events[-1].arrival_ms + MINUTE_MS - cluster.now_ms()) / 1000 / line.speed))
+        cluster.wall_ms = cluster.now_ms() + line.speed * MINUTE_MS + line.grace_ms
         for process in self.processes:
             process.stalled = 0
         for turn in range(QUIET_TURNS):
@@ -203,12 +234,11 @@ class World:
 
     @property
     def through_ms(self) -> int:
-        """Where windows are closed by time alone at the end of the run."""
-        last = self.cluster.now_ms() - MARGIN_MS - GRACE_MS - 1
-        return last - last % MINUTE_MS
+        """Where windows are closed by time alone at the end of the run: no longer window ends later."""
+        return self.cluster.now_ms() - MARGIN_MS - self.line.grace_ms - 1
 
     def _drained(self) -> bool:
-        windows = (self.through_ms - START_MS) // MINUTE_MS
+        windows = sum(map(len, self.line.windows(self.through_ms).values()))
         outbox, public = (self.cluster.topics[f"{PIPELINE}.{name}"] for name in ("outbox", "sketches"))
         return all(
             sum(entry.key == MARKER_KEY for entry in log.values(committed=True)) >= windows
@@ -220,20 +250,25 @@ class _Timed(FakeBroker):
     """Time brings events. It begins in the middle of them."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(START_MS + SPAN_MS // 2)
-        self._world = world
+        super().__init__(world.line.start_ms + world.line.busy_ms // 2)
+        self._world, self._begun_s = world, self.clock_s
+
+    def now_ms(self) -> int:
+        if self.wall_ms is not None:
+            return self.wall_ms
+        return int((self._begun_s + (self.clock_s - self._begun_s) * self._world.line.speed) * 1000)
 
     def advance(self, seconds: float) -> None:
         super().advance(seconds)
         self._world.feed()
 
 
-def events_of(rng: random.Random, pages: int = 5, users: int = 30, count: int = 60) -> list[Event]:
-    """In order of arrival; some late, some too late for their window."""
-    found, arrival = [], START_MS
+def events_of(rng: random.Random, line: Timeline, pages: int = 5, users: int = 30, count: int = 60) -> list[Event]:
+    """In order of arrival; some late, some too late for their window, of which some are not too late for the day."""
+    found, arrival = [], line.start_ms
     for _ in range(count):
-        arrival += rng.randrange(1, 2 * SPAN_MS // count)
-        at = max(START_MS, arrival - rng.choice((0, 0, 500, 20_000, 80_000, 200_000)))
+        arrival += rng.randrange(1, 2 * line.busy_ms // count)
+        at = max(line.start_ms, arrival - line.speed * rng.choice((0, 0, 500, 20_000, 80_000, 200_000)))
         found.append(Event(f"p{rng.randrange(pages)}", f"u{rng.randrange(users)}", at, arrival))
     return found
 
@@ -266,15 +301,50 @@ max_epsilon_per_item_day = 1000000
 """
 
 
-def _configuration(text: str) -> Config:
+def _configuration(text: str, transaction_bytes: int = 700) -> Config:
     config = parse_config(text, Path("."))
-    limits = config.limits.model_copy(update={"max_transaction_bytes": 700})
+    limits = config.limits.model_copy(update={"max_transaction_bytes": transaction_bytes})
     return replace(config, settings=config.settings.model_copy(update={"limits": limits}))
 
 
 CONFIGURATION = _configuration(CONFIG)
 """Chunks of two or three releases."""
 DECLARING = _configuration(CONFIG.replace('"presence_is_public"', f'"declared"\ndeclared = {DECLARED}'))
+MINUTES = Timeline(CONFIGURATION, START_MS, 5 * MINUTE_MS, 30_000)
+DECLARED_MINUTES = replace(MINUTES, config=DECLARING)
+BUCKETS_OF = {"hour": BUCKETS // 2}
+"""Of released spans that have others than those of [sketch]."""
+LORD_HOWE, SHORT_DAY_MS = "Australia/Lord_Howe", 1_759_584_600_000
+"""Its 5 October 2025 begins at 13:30 UTC of the day before and has 23.5 hours."""
+DAYS_CONFIG = (
+    CONFIG.replace(
+        'size = "1m"\ngrace = "30s"\nstart = 2026-01-01T00:00:00Z',
+        'size = "15m"\ngrace = "150m"\nstart = 2025-10-04T13:00:00Z',
+    )
+    + f"""
+[rollup]
+zone = "{LORD_HOWE}"
+[[spans]]
+size = "hour"
+epsilon = 1
+buckets = {BUCKETS_OF["hour"]}
+[[spans]]
+size = "day"
+epsilon = 1
+"""
+)
+DAYS = Timeline(
+    config=_configuration(DAYS_CONFIG, 2000),
+    start_ms=SHORT_DAY_MS - 30 * MINUTE_MS,
+    busy_ms=26 * 60 * MINUTE_MS,
+    grace_ms=150 * MINUTE_MS,
+    spans=("15m", "hour", "day"),
+    zone=LORD_HOWE,
+    speed=300,
+)
+DECLARED_DAYS = replace(
+    DAYS, config=_configuration(DAYS_CONFIG.replace('"presence_is_public"', f'"declared"\ndeclared = {DECLARED}'), 2000)
+)
 
 
 class _Stage:

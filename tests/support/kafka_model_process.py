@@ -36,8 +36,9 @@ class MarkingCoins:
 
     def digits(self, count: int) -> Any:
         drawn = np.full(count, 255, np.uint8)
-        if count == BUCKETS * LEVELS:
-            drawn[-BUCKETS:] = np.where(np.frombuffer(self._rng.randbytes(BUCKETS), np.uint8) < 128, 0, 255)
+        buckets = count // LEVELS
+        if count % LEVELS == 0 and buckets in (BUCKETS, BUCKETS // 2):
+            drawn[-buckets:] = np.where(np.frombuffer(self._rng.randbytes(buckets), np.uint8) < 128, 0, 255)
         return drawn
 
 

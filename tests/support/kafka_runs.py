@@ -64,6 +64,7 @@ max_epsilon_per_item_day = 1000000
 [limits]
 max_transaction_bytes = {room}
 {limits}
+{spans}
 """
 
 DEFAULTS: dict[str, object] = {
@@ -79,6 +80,7 @@ DEFAULTS: dict[str, object] = {
     "limits": "",
     "room": 8192,
     "metrics": "",
+    "spans": "",
     "time": 'time = "at"',
     "key": '"page"',
     "margin": "1s",
@@ -249,14 +251,15 @@ def expected_cells(
     return cells
 
 
-def cell(user: str) -> tuple[int, int]:
+def cell(user: str, buckets: int = BUCKETS) -> tuple[int, int]:
     """(level from 0, bucket) of an item, by the definition."""
     digest = xxhash.xxh64_intdigest(user.encode())
-    bucket, rest = digest >> 58, digest & ((1 << 58) - 1)
+    rest_bits = 64 - (buckets.bit_length() - 1)
+    bucket, rest = digest >> rest_bits, digest & ((1 << rest_bits) - 1)
     return min((rest & -rest).bit_length() - 1 if rest else LEVELS - 1, LEVELS - 1), bucket
 
 
 def cells_of(release: Release) -> set[tuple[int, int]]:
     """The lit cells of a release, but for the last level, where the test's coins leave their mark."""
-    bits = int.from_bytes(release.sketch.bits, "little")
-    return {divmod(place, BUCKETS) for place in range(BUCKETS * (LEVELS - 1)) if bits >> place & 1}
+    bits, shape = int.from_bytes(release.sketch.bits, "little"), release.sketch.shape
+    return {divmod(place, shape.buckets) for place in range(shape.buckets * (shape.levels - 1)) if bits >> place & 1}

@@ -51,6 +51,12 @@ def test_how_many_windows_of_a_span_are_decided(span, count):
     assert SOME.count_in(Window(*span)) == count
 
 
+@pytest.mark.parametrize(("span", "count"), [((50, 80), 1), ((50, 79), 1), ((40, 60), 0), ((60, 90), 0), ((90, 99), 0)])
+def test_a_window_of_the_calendar_is_decided_as_a_whole(span, count):
+    days = DecidedWindows(None, 50, 80)
+    assert (days.count_in(Window(*span)), days.windows_in(Window(*span))) == (count, 1)
+
+
 MARKERS = [(0, 10), (10, 20), (0, 10), (10, 40)]
 
 
@@ -75,23 +81,24 @@ def test_sequences_of_markers_decide_what_plain_sets_hold(markers):
 
 
 def history(*markers):
-    """(history, what is decided by now) after markers of (offset, epoch, start, through)."""
+    """(history, what is decided by now) after markers of (offset, epoch and span, start, through)."""
     found, now = DecidedHistory(), {}
-    for offset, epoch, start, through in markers:
-        before = now.setdefault(epoch, NONE)
-        found.note(offset, epoch, before)
-        now[epoch] = before.marked(start, through)
+    for offset, span, start, through in markers:
+        before = now.setdefault(span, NONE)
+        found.note(offset, span, before)
+        now[span] = before.marked(start, through)
     return found, now
 
 
-LOG = [(3, 1, 0, 10), (5, 2, 30, 40), (8, 1, 10, 20), (9, 2, 40, 60), (12, 1, 20, 30)]
+FINE, LONG, NEXT = (1, "5m"), (1, "hour"), (2, None)
+LOG = [(3, FINE, 0, 10), (4, LONG, 0, 10), (5, NEXT, 30, 40), (8, FINE, 10, 20), (9, NEXT, 40, 60), (12, LONG, 10, 30)]
 
 
 @pytest.mark.parametrize("offset", range(14))
 def test_what_was_decided_before_an_offset(offset):
     found, now = history(*LOG)
     _, before = history(*(marker for marker in LOG if marker[0] < offset))
-    assert found.at(offset, now) == {epoch: before.get(epoch, NONE) for epoch in now}
+    assert found.at(offset, now) == {span: before.get(span, NONE) for span in now}
 
 
 def test_later_offsets_are_answered_after_earlier_ones():
