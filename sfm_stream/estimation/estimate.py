@@ -77,7 +77,7 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
     if isinstance(source, NoisyBitmap):
         return _of_bitmap(source, confidence)
     if 2 * source.flip_threshold >= GRID:
-        return _judged(NOTHING, confidence)
+        return judged(NOTHING, confidence)
     if isinstance(source, SfmSketch):
         solution = _of_release(source, source.ones(), source.count, confidence)
     elif source.releases == 1:
@@ -86,7 +86,7 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
     else:
         channel = channel_of(source.flip_threshold)
         solution = union.solve(source.shape, channel, source.histogram(), confidence, source.sizes)
-    return _judged(solution, confidence)
+    return judged(solution, confidence)
 
 
 def _of_release(
@@ -117,20 +117,20 @@ def normal_estimate(unclamped: float, error: float, confidence: float) -> Estima
     error: the standard error of `unclamped`; infinite if there are no data.
     """
     if math.isinf(error):
-        return _judged(NOTHING, confidence)
+        return judged(NOTHING, confidence)
     value = max(unclamped, 0.0)
     low, high = normal_limits(unclamped, error, confidence)
-    return _judged(Solution(value, unclamped, error, min(low, value), max(high, value)), confidence)
+    return judged(Solution(value, unclamped, error, min(low, value), max(high, value)), confidence)
 
 
 def _of_bitmap(source: NoisyBitmap, confidence: float) -> Estimate:
     """The estimate from a bitmap: the estimated number of throws, divided by the throws that each item makes."""
     channel = source.mechanism.channel
     if channel.gap == 0.0:
-        return _judged(NOTHING, confidence)
+        return judged(NOTHING, confidence)
     thrown, throws = one_sketch.solve(source.layout, channel, source.ones(), confidence), source.layout.throws
     values = (thrown.value, thrown.unclamped, thrown.standard_error, thrown.low, thrown.high)
-    return _judged(Solution(*(value / throws for value in values)), confidence)
+    return judged(Solution(*(value / throws for value in values)), confidence)
 
 
 def lower_bound(part: Estimate) -> Estimate:
@@ -155,7 +155,7 @@ def sum_disjoint(estimates: Iterable[Estimate]) -> Estimate:
     error = math.sqrt(math.fsum(part.standard_error**2 for part in parts))
     value = max(total, 0.0)
     if any(part.status is Status.UNINFORMATIVE for part in parts):
-        return _judged(Solution(value, total, math.inf, 0.0, math.inf), confidence)
+        return judged(Solution(value, total, math.inf, 0.0, math.inf), confidence)
     low, high = normal_limits(total, error, confidence)
     if any(part.status is Status.LOWER_BOUND for part in parts):
         low = min(math.fsum(part.low for part in parts), value)
@@ -163,10 +163,10 @@ def sum_disjoint(estimates: Iterable[Estimate]) -> Estimate:
     if any(part.status is Status.SATURATED for part in parts):
         # A limit of at least this confidence: the sum of the lower limits lies below the exact lower limit of the sum.
         low, high = min(math.fsum(part.low for part in parts), value), math.inf
-    return _judged(Solution(value, total, error, low, max(high, value)), confidence)
+    return judged(Solution(value, total, error, low, max(high, value)), confidence)
 
 
-def _judged(solution: Solution, confidence: float) -> Estimate:
+def judged(solution: Solution, confidence: float) -> Estimate:
     """The solution as an Estimate. Its status follows from the limits."""
     low, high = solution.low, solution.high
     if math.isinf(high):

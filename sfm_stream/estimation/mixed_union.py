@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sfm_stream.estimation.estimate import Estimate, Status, estimate
+from sfm_stream.estimation.estimate import Estimate, estimate, judged
+from sfm_stream.estimation.score import Solution
 from sfm_stream.sketch.merge import merge_tallies
 from sfm_stream.sketch.tally import Tally
 
@@ -44,7 +45,7 @@ def estimate_union(tallies: Sequence[Tally], *, confidence: float = 0.95) -> Est
         low, high = least, most
     unclamped, error = _between(merged, parts)
     value = min(max(unclamped, low), high)
-    return Estimate(value, error, low, high, _status(low, high), confidence, unclamped)
+    return judged(Solution(value, unclamped, error, low, high), confidence)
 
 
 def _between(merged: Estimate, parts: Sequence[Estimate]) -> tuple[float, float]:
@@ -71,9 +72,3 @@ def _between(merged: Estimate, parts: Sequence[Estimate]) -> tuple[float, float]
 def _shrunk(value: float, error: float) -> float:
     """The value, drawn towards 0 by as much as it is noise."""
     return value * value**2 / (value**2 + error**2) if value > 0.0 else 0.0
-
-
-def _status(low: float, high: float) -> Status:
-    if math.isinf(high):
-        return Status.SATURATED if low > 0.0 else Status.UNINFORMATIVE
-    return Status.OK if low > 0.0 else Status.EMPTY

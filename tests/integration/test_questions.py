@@ -149,9 +149,8 @@ def test_the_table_says_what_a_row_is_made_of(app):
     assert re.search(r"16 x day of 31  merged  15d  +lower_bound$", line.rstrip())
 
 
-def test_the_page_says_what_there_is(app, monkeypatch, capsys):
-    """Its commands and its code run, and its table of fields is that of a row."""
-    monkeypatch.chdir(app.parent)
+def test_the_page_says_what_there_is(app):
+    """Its commands run, and its table of fields is that of a row."""
     page = DOCS.read_text("utf-8")
     (commands,) = re.findall(r"```sh\n(.*?)```", page, re.S)
     lines = commands.strip().splitlines()
@@ -161,9 +160,6 @@ def test_the_page_says_what_there_is(app, monkeypatch, capsys):
         assert (program, command) == ("sfm-stream", "estimate")
         done = here("estimate", app, *arguments)
         assert done.returncode == 0, (line, done.stderr)
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
-    exec(compile(code, "docs/questions.md", "exec"), {})  # noqa: S102 -- the page's own code
-    assert capsys.readouterr().out.startswith("('/home',) ")
     documented = {name for row in re.findall(r"^\| (`[^|]+) \|", page, re.M) for name in re.findall(r"`(\w+)`", row)}
     (row,) = asked(app, "--last", "2h", "--key", "/home")
     assert set(row) - {"key", "grain", "from", "to"} <= documented
