@@ -146,7 +146,7 @@ pipeline.id = "p"
 input.path = "in.jsonl"
 event = {{ key = "page", item = "user", time = "at", time_unit = "ms" }}
 window = {{ size = "1h", grace = "5m" }}
-privacy = {{ epsilon = 0.5, keys = "presence_is_public", max_epsilon_per_item_day = {limit} }}
+privacy = {{ epsilon = 0.5, count_share = 0, keys = "presence_is_public", max_epsilon_per_item_day = {limit} }}
 output.path = "out.sqlite"
 [[spans]]
 size = "day"
