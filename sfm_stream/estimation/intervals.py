@@ -13,8 +13,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.estimation import normal_laplace
-
 Array = NDArray[np.float64]
 _NORMAL = NormalDist()
 _STEPS = 256
@@ -37,21 +35,17 @@ class Acceptance:
     lift: Array
 
     @classmethod
-    def at(cls, distance: Array, confidence: float, laplace_share: Array | None = None) -> Acceptance:
-        """distance: shape (points,), how many standard deviations n lies above 0, >= 0.
+    def at(cls, distance: Array, confidence: float) -> Acceptance:
+        """Of normal scores. distance: shape (points,), how many standard deviations n lies above 0, >= 0."""
+        grid, above = _limits_above(confidence)
+        return cls.of_limits(distance, np.interp(distance, grid, above), float(grid[-1]))
 
-        laplace_share: shape (points,), the part of the score's variance that is Laplace noise; None for a normal score.
-        """
-        h: Array
-        z: Array | float
-        if laplace_share is None:
-            grid, above = _limits_above(confidence)
-            h, z = np.interp(distance, grid, above), float(grid[-1])
-        else:
-            h, z = normal_laplace.limits_above(distance, laplace_share, confidence)
+    @classmethod
+    def of_limits(cls, distance: Array, above: Array, z: Array | float) -> Acceptance:
+        """Of scores with another law. above: h at each point. z: what h and l are far from 0, one or of each point."""
         near = np.minimum(distance, z)
         # score + l >= 0, multiplied by near / z, with l = near / 2 + h^2 / (2 near).
-        return cls(h, near / z, (near**2 + h**2) / (2.0 * z))
+        return cls(above, near / z, (near**2 + above**2) / (2.0 * z))
 
     def beyond(self, score: Array) -> tuple[Array, Array]:
         """Shapes (points,): > 0 where n lies below the interval, and < 0 where it lies above."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.estimation import one_sketch
+from sfm_stream.estimation import normal_discrete, normal_laplace, one_sketch
 from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.occupancy import Occupancy
 from sfm_stream.estimation.score import TINY, Scores, Solution, grid, invert
@@ -66,7 +66,18 @@ def table(shape: SketchShape, channel: Channel, variance: float, confidence: flo
     distance = np.maximum(offset - weights[:, :-1] @ shape.sizes, 0.0)
     scores = Scores(points, weights, offset, spread, distance, 1.0 / spread)
     laplace_share = np.minimum(weights[:, -1] ** 2 * variance, 1.0)
-    return scores, Acceptance.at(distance, confidence, laplace_share)
+    above, z = _limits(distance, laplace_share, variance, confidence)
+    return scores, Acceptance.of_limits(distance, above, z)
+
+
+def _limits(distance: Array, share: Array, variance: float, confidence: float) -> tuple[Array, Array]:
+    """(h, z) of eq. 11 at each point, by the law of eq. 31. share: of the variance, that the count's noise has."""
+    above, z = normal_laplace.limits_above(distance, share, confidence)
+    epsilon = 2.0 * math.asinh(math.sqrt(0.5 / variance))
+    if epsilon >= normal_discrete.LEAST_EPSILON:
+        steps = normal_discrete.seen(share, epsilon)
+        above[steps], z[steps] = normal_discrete.limits_above(distance[steps], share[steps], epsilon, confidence)
+    return above, z
 
 
 def _weights(shape: SketchShape, channel: Channel, variance: float, n: Array) -> tuple[Array, Array, Array]:

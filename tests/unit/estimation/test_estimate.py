@@ -137,6 +137,20 @@ def test_nothing_breaks_at_the_edges(buckets, levels, k, fill):
             assert found.standard_error > 0
 
 
+@pytest.mark.parametrize("size", [(16, 2), (16, 48), (64, 16), (65536, 2)])
+@pytest.mark.parametrize("epsilon", [2**-9, 1, 12, 16])
+@pytest.mark.parametrize("count_epsilon", ["0.01", "1", "4"])
+def test_nothing_breaks_at_the_edges_with_a_noisy_count(size, epsilon, count_epsilon):
+    """At epsilon 12 in 16x2 the information below one item was negative once."""
+    shape, k = SketchShape(*size), flip_threshold_of(epsilon)
+    for fill, count in ((0, 0), (0, -99), (0.3, 10), (1, shape.cells), (1, 2**62)):
+        whole = sketch_of(shape, k, np.full(shape.levels, round(fill * shape.buckets)))
+        found = estimate(dataclasses.replace(whole, count=NoisyCount(count, Decimal(count_epsilon))))
+        assert 0 <= found.low <= found.value <= found.high
+        assert math.isfinite(found.value + found.unclamped)
+        assert found.standard_error > 0
+
+
 def random_ones(seed, shape, k, n):
     q = k / GRID
     return np.random.default_rng(seed).binomial(shape.buckets, 1 - q - (1 - 2 * q) * (1 - shape.rho) ** n)

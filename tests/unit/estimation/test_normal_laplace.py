@@ -33,7 +33,7 @@ def test_its_ends_are_the_normal_and_the_laplace_distribution():
 @pytest.mark.parametrize("confidence", [0.68, 0.9, 0.95, 0.999])
 def test_acceptance_has_the_stated_probability_at_every_distance_and_share(confidence):
     distance, share = (grid.ravel() for grid in np.meshgrid(np.linspace(0, 5, 37), np.linspace(0, 1, 23)))
-    accepted = Acceptance.at(distance, confidence, share)
+    accepted = Acceptance.of_limits(distance, *limits_above(distance, share, confidence))
     lower = np.where(accepted.slope > 0, accepted.lift / np.maximum(accepted.slope, 1e-12), np.inf)
     tail = np.where(np.isfinite(lower), cdf(-np.minimum(lower, 1e3), share), 0.0)
     # The tables are read linearly, between 33 shares and 65 distances.
