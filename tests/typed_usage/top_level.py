@@ -56,11 +56,14 @@ def notebook() -> None:
     days: list[SfmSketch] = [flip(raw, epsilon=2) for raw in (monday, tuesday)]  # public; each flip costs epsilon
     each: list[Estimate] = [estimate(day) for day in days]  # about 50,000 each, 1.6 % off
     both = estimate(Tally.of(days))  # about 80,000 distinct over both days
+    few = PcsaSketch(shape).add(["ann", "bob"])
+    bits, count = estimate(flip(few, epsilon=2)), estimate(flip(few, epsilon=2, count_share=0.1))  # 2: 50 off, and 7 off
     print(f"{both.value:,.0f} users, 95 % interval {both.low:,.0f} to {both.high:,.0f}")
 
     assert_type(shape, SketchShape)
     assert_type(monday, PcsaSketch)
     assert_type(both, Estimate)
+    assert_type((bits, count), tuple[Estimate, Estimate])
     assert len(each) == 2
 
 
