@@ -57,7 +57,7 @@ def notebook() -> None:
     each: list[Estimate] = [estimate(day) for day in days]  # about 50,000 each, 1.6 % off
     both = estimate(Tally.of(days))  # about 80,000 distinct over both days
     few = PcsaSketch(shape).add(["ann", "bob"])
-    bits, count = estimate(flip(few, epsilon=2)), estimate(flip(few, epsilon=2, count_share=0.1))  # 2: 50 off, and 7 off
+    bits, count = estimate(flip(few, epsilon=2)), estimate(flip(few, epsilon=2, count_share=0.1))  # 2: 50 and 7 off
     print(f"{both.value:,.0f} users, 95 % interval {both.low:,.0f} to {both.high:,.0f}")
 
     assert_type(shape, SketchShape)
