@@ -81,6 +81,8 @@ def _say(loaded: Config, missing: list[str], looked_at: Sample | None) -> None:
     click.echo(describe(loaded) + "\n")
     if loaded.whole:
         click.echo("the input is counted whole, in any order, and released at its end (input.order)\n")
+    if len(loaded.budget.spans) > 1:
+        click.echo(_of_spans(loaded) + "\n")
     if missing:
         click.echo(f"topics that `sfm-stream ingest --first-start` has yet to make: {', '.join(missing)}\n")
     if looked_at is None:
@@ -97,6 +99,19 @@ def _say(loaded: Config, missing: list[str], looked_at: Sample | None) -> None:
             f"{looked_at.late:,} of them come too late for their window and would be dropped: raise window.grace"
             + ("" if loaded.on_cluster else ", or sort the input, or count it whole (input.complete, input.order)")
         )
+
+
+def _of_spans(loaded: Config) -> str:
+    """What several released spans cost in memory, and of a file in order of time what a restart reads again."""
+    from sfm_stream.planning.costs import window_bytes  # formulas of the planner, which one span does not need
+
+    spans = loaded.budget.spans
+    few, many = (f"{len(spans) * window_bytes(loaded.cells, items):,.0f}" for items in (10, 1000))
+    memory = f"an open key of 10 items takes {few} bytes in one window of each span, one of 1,000 items {many}"
+    if loaded.on_cluster or loaded.whole:
+        return memory
+    longest = f"window of {spans[-1].name}" if spans[-1].size_ms else spans[-1].name
+    return f"{memory}; a restart reads again from the first record of the oldest open window, up to a {longest} before"
 
 
 def _cells(row: SampleRow) -> tuple[str, ...]:

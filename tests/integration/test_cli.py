@@ -12,7 +12,17 @@ import subprocess
 import sys
 
 import pytest
-from support.embedded_runs import HOUR_MS, MINUTE_MS, START_MS, command, markers, releases, write_config, write_events
+from support.embedded_runs import (
+    HOUR_MS,
+    IN_TIME,
+    MINUTE_MS,
+    START_MS,
+    command,
+    markers,
+    releases,
+    write_config,
+    write_events,
+)
 from support.patience import PATIENCE_S, until
 
 
@@ -340,3 +350,15 @@ def test_epsilon_of_selected_keys_is_that_of_the_bits_and_of_the_selection(app, 
     assert "epsilon of the bits 3.6," in command("inspect", app.parent / "out.sqlite").stdout
     # The worst day in the statement is made of the same sum: 96 windows.
     assert "432" in command("config", "show", app, "--statement").stdout
+
+
+def test_check_says_what_several_spans_cost(tmp_path):
+    """In memory, and in what a restart reads again; the statement has the price of each."""
+    config = write_config(tmp_path, **IN_TIME)
+    (tmp_path / "in.jsonl").write_text("")
+    config.write_text(config.read_text() + '\n[[spans]]\nsize = "day"\nepsilon = 1\n')
+    done = command("check", config)
+    assert done.returncode == 0, done.stderr
+    assert "an open key of 10 items takes" in done.stdout
+    assert "up to a day before" in done.stdout
+    assert "1 for each day of the zone" in done.stdout
