@@ -1,0 +1,60 @@
+"""Several spans of an input that is counted whole, in any order, killed between any two releases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.naive_spans import NaiveSpan, fixed, naive_spans
+from reference.naive_windows import Row
+from support.counting_runs import PRESENCE, Same, batches_of
+from support.span_runs import assert_in_order, lit_cells, marked, spans_plan
+from support.whole_runs import run_whole
+
+from sfm_stream.units import FOREVER_MS
+from sfm_stream.windows.grid import FixedGrid
+from sfm_stream.windows.whole import Whole
+from sfm_stream.wire.keys import encode_key
+
+ANY = 10**9
+"""Nothing is late and nothing lies in the future."""
+
+
+def naive_of(plan, rows, start, until):
+    """Configured borders cut to whole windows; in place of one that is not, the window of the first or last record."""
+    times = [row.event for row in rows]
+    spans = []
+    for span in plan.spans:
+        size = span.size_ms
+        low = min(times) // size * size if start is None else start
+        high = max(max(times) // size * size + size, low) if until is None else until
+        if start is not None and until is None:
+            high = max(times) // size * size + size
+        spans.append(fixed(span.name, size, low, high, 2000))
+    return spans
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.sampled_from("ab"), st.integers(0, 31)), min_size=1, max_size=25),
+    st.sampled_from([None, 0, 30]),
+    st.sampled_from([None, 130, 240]),
+    st.lists(st.integers(0, 25), max_size=3),
+    st.lists(st.integers(1, 9), max_size=3),
+    st.sampled_from([1, 1 << 40]),
+)
+def test_each_span_has_its_windows_and_each_window_its_items(events, start, until, cuts, kills, room):
+    rows = [Row(offset, time, time, key, cell) for offset, (time, key, cell) in enumerate(events)]
+    given_ = start is not None
+    windows = Whole(FixedGrid(10), 0, 0, start or 0, FOREVER_MS, None, given_, until, given_)
+    plan = replace(spans_plan(PRESENCE, max_transaction_bytes=room), windows=windows)
+    if start is None and until is not None and min(row.event for row in rows) >= until:
+        return
+    log, _ = run_whole(plan, batches_of(rows, cuts), Same(255), kills)
+    spans: list[NaiveSpan] = naive_of(plan, rows, start, until)
+    _, cells, _ = naive_spans(spans, rows, ANY, ANY)
+    assert lit_cells(log.records) == {(name, begin, encode_key(key)): lit for (name, begin, key), lit in cells.items()}
+    closed = {span.name: span.released(0, 2000) for span in spans}
+    assert marked(log.records) == {name: windows for name, windows in closed.items() if windows}
+    assert_in_order(plan, log.records)
