@@ -78,7 +78,7 @@ def test_an_undisturbed_run_releases_everything_once(run, started):
 def test_kill_9_at_each_failpoint_changes_nothing(run, started):
     """Each worker dies in its third transaction, or at its fifth draw, at one point after another."""
     run.produce(page_views(20_000, MINUTES, pages=100))
-    for number, point in enumerate(ABORTING * 7 + ["draw", "committing", "committed"] * 2):
+    for number, point in enumerate(ABORTING * 5 + ["draw", "committing", "committed"]):
         worker = Worker(run.config(), point=point, count=5 if point == "draw" else 3, first=number == 0)
         started.append(worker)
         wait_until(lambda: not worker.running, 60, started)
@@ -86,7 +86,7 @@ def test_kill_9_at_each_failpoint_changes_nothing(run, started):
     finish(run, started)
     findings = judge(run).require()
     print(f"\n{len(started) - 1} deaths, {findings.aborted} aborted transactions seen")
-    assert findings.aborted >= 20
+    assert findings.aborted >= 14
 
 
 def test_without_the_outbox_the_same_deaths_show_a_second_draw(run, started):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from kafka import KafkaAdminClient
@@ -12,19 +12,27 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from support.kafka_topics import make_topic, produce, read_all, topic_name
 from support.patience import until
 
-from sfm_stream.config.tables import KafkaTable, WindowTable
+from sfm_stream.config.tables import KafkaTable
 from sfm_stream.errors import ConfigError
 from sfm_stream.transport.kafka.cluster import Cluster
 from sfm_stream.transport.kafka.cluster_values import MAX_RECORD_BYTES
 from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
-from sfm_stream.transport.kafka.topic_rules import TopicRules, input_problems, input_warnings, own_topics, problems
+from sfm_stream.transport.kafka.topic_rules import (
+    TopicRules,
+    WindowNeeds,
+    input_problems,
+    input_warnings,
+    own_topics,
+    problems,
+)
 from sfm_stream.transport.kafka.topics import create_missing, facts
 from sfm_stream.types import Record
 
 pytestmark = pytest.mark.kafka
 
 DAY_MS = 86_400_000
-WINDOW = WindowTable(size="10m", grace="5m", max_future_skew="1h")
+MINUTES = WindowNeeds(longest_ms=600_000, grace_ms=300_000, max_future_skew=3_600_000)
+DAYS = replace(MINUTES, longest_ms=26 * 3_600_000, longest="a day")
 
 
 @dataclass
@@ -136,11 +144,14 @@ def test_the_input_is_compared_with_the_settings(pipeline, kafka):
     created = KafkaTable(**table, timestamps="create_time")
     appended = KafkaTable(**table, timestamps="log_append_time")
 
-    def found(settings: KafkaTable) -> list[str]:
-        return input_problems(facts(pipeline.cluster, [topic])[topic], settings, WINDOW)
+    def found(settings: KafkaTable, window: WindowNeeds = MINUTES) -> list[str]:
+        return input_problems(facts(pipeline.cluster, [topic])[topic], settings, window)
 
-    assert found(created) == []
+    assert found(created) == found(created, DAYS) == []
     assert len(found(appended)) == 1
+    pipeline.alter(topic, {"retention.ms": str(2 * DAY_MS), "message.timestamp.after.max.ms": "3600000"})
+    assert found(created) == []
+    assert "(a day + window.grace + kafka.downtime)" in found(created, DAYS)[0]
     pipeline.alter(topic, {"message.timestamp.after.max.ms": "7200000"})
     assert "message.timestamp.after.max.ms is 7200000" in found(created)[0]
     pipeline.alter(topic, {"message.timestamp.type": "LogAppendTime", "retention.bytes": "1048576"})

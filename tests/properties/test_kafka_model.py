@@ -194,15 +194,17 @@ def test_each_declared_key_has_its_release_in_every_window_of_the_partition_that
     explore()
 
 
-@pytest.mark.parametrize("declared", [False, True])
-def test_hours_and_a_day_of_a_zone_are_public_once_and_whole(declared: bool) -> None:
-    """The day has 23.5 hours: clocks change in it. Some events count for it that came too late for their hour."""
+def test_hours_and_a_day_of_a_zone_are_public_once_and_whole() -> None:
+    """The day has 23.5 hours: clocks change in it. Some events count for it that came too late for their hour.
+
+    Under every other schedule keys are declared.
+    """
     seen: Counter[str] = Counter()
 
-    @settings(FEW, max_examples=EXAMPLES // 50, phases=[Phase.generate, Phase.shrink])
+    @settings(FEW, max_examples=EXAMPLES // 30, phases=[Phase.generate, Phase.shrink])
     @given(schedules())
     def explore(schedule: Schedule) -> None:
-        world = check(replace(schedule, days=True, declared=declared))
+        world = check(replace(schedule, days=True, declared=schedule.seed % 2 == 1))
         seen.update(world.suffered)
         seen.update(world.cluster.counts)
         seen["thrown out"] += sum(group.lost for group in world.cluster.groups.values())

@@ -296,6 +296,7 @@ buckets = {BUCKETS}
 levels = {LEVELS}
 [privacy]
 epsilon = 2
+count_share = 0
 keys = "presence_is_public"
 max_epsilon_per_item_day = 1000000
 """
@@ -331,6 +332,7 @@ buckets = {BUCKETS_OF["hour"]}
 [[spans]]
 size = "day"
 epsilon = 1
+count_share = 0.2
 """
 )
 DAYS = Timeline(
