@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sfm_stream.readable import duration
+from sfm_stream.answers.span_name import span_name
 from sfm_stream.types import Window
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.grid import Grid, grid_of
 from sfm_stream.wire.codec import CloseMarker, Release
 
 _NOWHERE = Window(0, 0)
-
-
-def span_name(record: Release | CloseMarker) -> str:
-    """The name of the released span that a record is of; records without one are of windows of a fixed length."""
-    if record.span is not None:
-        return record.span
-    if isinstance(record, CloseMarker):
-        return duration(record.window_ms)
-    return duration(record.window.end_ms - record.window.start_ms)
 
 
 @dataclass(slots=True)

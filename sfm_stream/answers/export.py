@@ -10,16 +10,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from sfm_stream.answers.asked_releases import asked_releases
+from sfm_stream.answers.asked_rollups import newest_rollups
+from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.key_notation import finite, key_json
-from sfm_stream.answers.published_records import OmittedRecords, newest_rollups, releases
+from sfm_stream.answers.omitted_records import OmittedRecords
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
+from sfm_stream.answers.span_name import span_name
 from sfm_stream.answers.table_file import ColumnType, TableRow
 from sfm_stream.answers.unanswered import unanswered
 from sfm_stream.estimation.estimate import Estimate, Status, estimate
 from sfm_stream.pipeline.rollup.coverage import rollup_estimate
-from sfm_stream.privacy.epsilon import epsilon_of
-from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.transport.contract import TopicReader
@@ -97,7 +99,7 @@ def exported_rows(
     records: Iterator[Release | RollupRecord] = (
         newest_rollups(reader, terms.pipeline, question, report.omitted)
         if question.topic == ROLLUPS
-        else releases(reader, terms.pipeline, question, report.omitted)
+        else asked_releases(reader, terms.pipeline, question, DecidedSpans(question.zone), report.omitted)
     )
     for record in records:
         row = _release_row(record, terms) if isinstance(record, Release) else _rollup_row(record, terms)
@@ -111,12 +113,12 @@ def exported_rows(
 
 
 def _release_row(release: Release, terms: ReleaseTerms) -> TableRow:
-    count = release.sketch.count
-    epsilon_count = None if count is None else float(count.epsilon)
+    sketch, count = release.sketch, release.sketch.count
+    count_epsilon = None if count is None else count.epsilon
     return {
-        **_common(release, release.sketch),
+        **_common(release, sketch),
         "grain": "window",
-        "span": release.span or duration(release.window.end_ms - release.window.start_ms),
+        "span": span_name(release),
         "origin": "raw",
         "zone": None,
         "released": 1,
@@ -124,22 +126,21 @@ def _release_row(release: Release, terms: ReleaseTerms) -> TableRow:
         "windows": 1,
         "complete": True,
         "revision": None,
-        "epsilon": epsilon_of(release.sketch.flip_threshold) + (epsilon_count or 0.0) + terms.epsilon_selection,
+        "epsilon": terms.epsilon_of_release(sketch.flip_threshold, count_epsilon),
         "noisy_count": None if count is None else count.value,
-        "epsilon_count": epsilon_count,
-        **_figures(estimate(release.sketch)),
+        "epsilon_count": None if count_epsilon is None else float(count_epsilon),
+        **_figures(estimate(sketch)),
         "release_id": release.release_id.hex(),
     }
 
 
 def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> TableRow:
-    of_bits, sizes = epsilon_of(record.tally.flip_threshold), record.tally.sizes
+    sizes = record.tally.sizes
     count = sizes.counts[0] if sizes is not None and record.origin == "raw" else None
-    epsilon_count = None if record.count_epsilon is None else float(record.count_epsilon)
     return {
         **_common(record, record.merged),
         "grain": record.grain,
-        "span": record.span or duration((record.window.end_ms - record.window.start_ms) // record.windows),
+        "span": span_name(record),
         "origin": record.origin or "merged",
         "zone": record.zone,
         "released": record.released,
@@ -147,9 +148,9 @@ def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> TableRow:
         "windows": record.windows,
         "complete": record.complete,
         "revision": record.revision,
-        "epsilon": record.released * (of_bits + (epsilon_count or 0.0) + terms.epsilon_selection),
+        "epsilon": record.released * terms.epsilon_of_release(record.tally.flip_threshold, record.count_epsilon),
         "noisy_count": None if count is None else count.value,
-        "epsilon_count": epsilon_count,
+        "epsilon_count": None if record.count_epsilon is None else float(record.count_epsilon),
         **_figures(rollup_estimate(record, terms.absence)),
         "release_id": None,
     }

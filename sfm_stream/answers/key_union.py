@@ -6,17 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.cover import Candidate, gaps, length_ms, widest_cover, windows_to_fill
 from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.errors import IncompatibleError
-from sfm_stream.estimation.estimate import Estimate, estimate
+from sfm_stream.estimation.estimate import Estimate, estimate, lower_bound
 from sfm_stream.estimation.mixed_union import estimate_union
 from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
 from sfm_stream.wire.codec import Release
+from sfm_stream.wire.keys import decode_key
 
 
 @dataclass(slots=True)
@@ -56,6 +58,24 @@ class KeyUnion:
         tally.add(sketch)
         of_count = float(sketch.count.epsilon) if sketch.count else 0.0
         self.epsilons[epsilon_of(sketch.flip_threshold) + of_count] += 1
+
+    def row(self, grain: str, key: bytes, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
+        """The row of an answer, once nothing is waiting. key: canonical bytes."""
+        of_releases, missing = self.estimate(), self.missing(decided, terms)
+        return AnswerRow(
+            key=decode_key(key),
+            grain=grain,
+            window=self.span,
+            estimate=lower_bound(of_releases) if missing else of_releases,
+            epsilon=self.epsilon(terms),
+            origin="raw" if self.is_one_release else "merged",
+            releases=self.releases,
+            windows=self.windows(decided),
+            complete=self.is_one_release or decided.is_complete(self.partitions, self.span.end_ms),
+            missing_ms=sum(length_ms(part) for part in missing),
+            missing=missing,
+            epoch=max(each.epoch for each in self.cover),
+        )
 
     def estimate(self) -> Estimate:
         """Distinct items over the releases, as if they were the whole span."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sfm_stream.answers.asked_keys import AskedKey, asked_key
 from sfm_stream.answers.asked_last import LastUnits, parse_last
@@ -28,7 +29,7 @@ from sfm_stream.types import Window
 from sfm_stream.units import ROLLUPS, SKETCHES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """Which published records an answer is made of.
 
@@ -49,7 +50,12 @@ class Question:
         """The topic with the records of an answer."""
         return SKETCHES if self.grain in ("range", "window", "week", "month") else ROLLUPS
 
-    @property
+    def asks_for(self, window: Window, key: bytes) -> bool:
+        """Whether it asks for a record of this key, in canonical bytes, whose window lies wholly inside the span."""
+        is_inside = self.span.start_ms <= window.start_ms and window.end_ms <= self.span.end_ms
+        return is_inside and (self.encoded_keys is None or key in self.encoded_keys)
+
+    @cached_property
     def encoded_keys(self) -> frozenset[bytes] | None:
         """Canonical bytes of every key that is asked for; None for all."""
         return None if self.keys is None else frozenset().union(*(key.encoded for key in self.keys))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sfm_stream.config.config import Config
 from sfm_stream.pipeline.rollup.coverage import Absence
+from sfm_stream.privacy.epsilon import epsilon_of
 
 UNKNOWN_ABSENCE = Absence()
 """Nothing is known of a window without a release: the key may have been withheld there."""
@@ -22,6 +24,11 @@ class ReleaseTerms:
     pipeline: str
     absence: Absence = UNKNOWN_ABSENCE
     epsilon_selection: float = 0.0
+
+    def epsilon_of_release(self, flip_threshold: int, count_epsilon: Decimal | None) -> float:
+        """What one release costs an item: its bits, its noisy count where it has one, and the selection of its key."""
+        of_count = 0.0 if count_epsilon is None else float(count_epsilon)
+        return epsilon_of(flip_threshold) + of_count + self.epsilon_selection
 
 
 def release_terms(config: Config) -> ReleaseTerms:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, field
 
+from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.key_notation import key_text
-from sfm_stream.answers.published_records import decoded
+from sfm_stream.answers.published_extent import PublishedExtent, extent_of_releases, extent_of_rollups
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import NothingFound
 from sfm_stream.readable import local
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Window
-from sfm_stream.units import ROLLUPS, SKETCHES
-from sfm_stream.wire.codec import CloseMarker, RollupRecord
+from sfm_stream.units import SKETCHES
 from sfm_stream.wire.keys import decode_key
 
 
@@ -25,71 +24,48 @@ def unanswered(reader: TopicReader, pipeline: str, question: Question, answered:
     missing = [key for key in question.keys or () if not key.encoded & answered]
     if answered and not missing:
         return []
-    grain = question.grain if question.topic == ROLLUPS else None
-    published = _published_extent(reader, question.topic, pipeline, grain)
+    if question.topic == SKETCHES:
+        published, windows = extent_of_releases(reader, pipeline), None
+    else:
+        published = extent_of_rollups(reader, pipeline, question.grain)
+        windows = None if published.span else extent_of_releases(reader, pipeline).span
     if published.span is None:
-        raise NothingFound(_nothing_at_all(reader, pipeline, question))
-    lines = [
-        f"--key {key.text}: "
-        + (
-            "nothing is published for it in this span"
-            if key.encoded & published.keys
-            else f"nothing is published for this key; there are {_examples(published.keys)}"
-        )
-        for key in missing
-    ]
+        raise NothingFound(_nothing_at_all(pipeline, question.grain, windows))
+    lines = [_of_key(key, published) for key in missing]
     if answered:
         return lines
-    span = question.span
-    if not lines or published.span.end_ms <= span.start_ms or published.span.start_ms >= span.end_ms:
-        low, high = local(published.span.start_ms, question.zone), local(published.span.end_ms, question.zone)
-        lines.append(
-            f"nothing is published for {_asked(question)}; what there is lies between {low} and {high} "
-            f"({question.zone})"
-        )
+    if not lines or _are_apart(published.span, question.span):
+        lines.append(_of_span(question, published.span))
     raise NothingFound("; ".join(lines))
 
 
-def _asked(question: Question) -> str:
-    if question.last is None:
-        return "this span"
-    low, high = local(question.span.start_ms, question.zone), local(question.span.end_ms, question.zone)
-    return f"--last {question.last.text}, which is {low} to {high}"
+def _nothing_at_all(pipeline: str, grain: str | None, windows: Window | None) -> str:
+    """windows: where there are releases, None where there are none either."""
+    if windows is None:
+        return f"pipeline {pipeline} has published nothing yet: no window of it is closed, or every key was withheld"
+    what = f"{grain}s are" if grain else "roll-ups are"
+    return f"pipeline {pipeline}: no {what} published yet, only windows: ask --by window, week or month, or --last"
 
 
-@dataclass(slots=True)
-class _PublishedExtent:
-    """How much is published of one topic: the number of releases or roll-ups, the span that they lie in, their keys."""
-
-    records: int = 0
-    span: Window | None = None
-    keys: set[bytes] = field(default_factory=set)
-
-
-def _published_extent(reader: TopicReader, topic: str, pipeline: str, grain: str | None = None) -> _PublishedExtent:
-    """What a pipeline has published in this topic, of roll-ups those of this grain; None: of all grains."""
-    extent = _PublishedExtent()
-    for stored in reader.read(topic):
-        record = decoded(topic, stored)
-        if isinstance(record, CloseMarker) or record.pipeline != pipeline:
-            continue
-        if isinstance(record, RollupRecord) and grain not in (None, record.grain):
-            continue
-        low, high = record.window.start_ms, record.window.end_ms
-        known = extent.span
-        extent.span = Window(min(low, known.start_ms), max(high, known.end_ms)) if known else Window(low, high)
-        extent.records += 1
-        extent.keys.add(record.key)
-    return extent
+def _of_key(key: AskedKey, published: PublishedExtent) -> str:
+    if key.encoded & published.keys:
+        return f"--key {key.text}: nothing is published for it in this span"
+    examples = ", ".join(key_text(decode_key(other)) for other in sorted(published.keys)[:3])
+    others = f"{len(published.keys):,} others, such as {examples}"
+    return f"--key {key.text}: nothing is published for this key; there are {others}"
 
 
-def _nothing_at_all(reader: TopicReader, pipeline: str, question: Question) -> str:
-    if question.topic == ROLLUPS and _published_extent(reader, SKETCHES, pipeline).records:
-        what = f"{question.grain}s are" if question.grain else "roll-ups are"
-        return f"pipeline {pipeline}: no {what} published yet, only windows: ask --by window, week or month, or --last"
-    return f"pipeline {pipeline} has published nothing yet: no window of it is closed, or every key was withheld"
+def _are_apart(one: Window, other: Window) -> bool:
+    return one.end_ms <= other.start_ms or one.start_ms >= other.end_ms
 
 
-def _examples(keys: Set[bytes]) -> str:
-    shown = ", ".join(key_text(decode_key(key)) for key in sorted(keys)[:3])
-    return f"{len(keys):,} others, such as {shown}"
+def _of_span(question: Question, published: Window) -> str:
+    def written(window: Window) -> tuple[str, str]:
+        return local(window.start_ms, question.zone), local(window.end_ms, question.zone)
+
+    asked = "this span"
+    if question.last is not None:
+        low, high = written(question.span)
+        asked = f"--last {question.last.text}, which is {low} to {high}"
+    low, high = written(published)
+    return f"nothing is published for {asked}; what there is lies between {low} and {high} ({question.zone})"

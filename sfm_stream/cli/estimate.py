@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from sfm_stream.answers.answer import answer
 from sfm_stream.answers.release_terms import release_terms
 from sfm_stream.answers.row_json import row_json
-from sfm_stream.answers.rows import answer
 from sfm_stream.cli.output import echo_json
 from sfm_stream.cli.question import FROM, KEY, LAST, TO, question_of
 from sfm_stream.composition.published import published

@@ -29,8 +29,7 @@ from support.kafka_runs import Worker, wait_until, workers
 
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.rows import rollup_rows, window_rows
-from sfm_stream.answers.union_rows import union_rows
+from sfm_stream.answers.rows import rows_of
 from sfm_stream.composition.kafka_cluster import topic_log
 from sfm_stream.composition.kafka_sample import sample_topic
 from sfm_stream.config.config import load_config
@@ -146,12 +145,12 @@ def require_coverage(each: Pipeline) -> None:
     keys = {key for _, key, _ in public}
     terms, span = ReleaseTerms(each.run.id), Window(start_of(0), start_of(WINDOWS))
     with topic_log(load_config(each.config(epoch=2))) as log:
-        whole = {canonical(row.key): row for row in union_rows(log, terms, Question("range", span=span))}
+        whole = {canonical(row.key): row for row in rows_of(log, terms, Question("range", span=span))}
         assert whole.keys() == keys
         for key, row in whole.items():
             released = sum(place[1] == key for place in public)
             assert (row.released, row.windows, row.complete) == (released, WINDOWS, True), (each.kind.name, row)
-        rows = list(window_rows(log, terms, Question("window", span=span)))
+        rows = list(rows_of(log, terms, Question("window", span=span)))
         assert len(rows) == len(public)
         assert all((row.released, row.windows, row.complete) == (1, 1, True) for row in rows)
         assert hourly(log, each) == expected_hours(each), each.kind.name
@@ -164,7 +163,7 @@ Hours = dict[tuple[bytes, int, int], tuple[int, int, bool]]
 def hourly(log: TopicReader, each: Pipeline) -> Hours:
     return {
         (canonical(row.key), row.window.start_ms, row.epoch): (row.released, row.windows, row.complete)
-        for row in rollup_rows(log, ReleaseTerms(each.run.id), Question("hour"))
+        for row in rows_of(log, ReleaseTerms(each.run.id), Question("hour"))
     }
 
 

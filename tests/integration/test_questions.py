@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from support.embedded_runs import here, run_here, write_config, write_events
 
+from sfm_stream.answers.answer import answer
 from sfm_stream.answers.question import parse_question
 from sfm_stream.answers.release_terms import release_terms
 from sfm_stream.answers.row_json import row_json
-from sfm_stream.answers.rows import answer
 from sfm_stream.composition.published import published
 from sfm_stream.config.config import load_config
 

@@ -10,7 +10,7 @@ from support.published_topics import T0, Topics, question, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, marker
 
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.union_rows import union_rows
+from sfm_stream.answers.rows import rows_of
 from sfm_stream.pipeline.rollup.coverage import Absence
 
 DAYS, HOUR, DAY = 3, 4, 96
@@ -50,7 +50,7 @@ def test_an_answer_says_what_is_in_it_and_what_is_not(hours, days, decided, aske
             records.insert(place, each)
     low, high = asked[0] * HOUR, asked[1] * HOUR
     terms = ReleaseTerms("views", Absence(1 if presence else None))
-    rows = list(union_rows(Topics(records), terms, question("range", span(low, high))))
+    rows = list(rows_of(Topics(records), terms, question("range", span(low, high))))
 
     chosen = naive_cover(windows, low, high)
     assert len(rows) == bool(chosen)

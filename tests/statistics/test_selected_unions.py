@@ -11,8 +11,7 @@ from support.published_topics import VIEWS, Topics, closed, question, rolled, sp
 from support.rollup_runs import QUARTER_MS, release
 from support.seeded_coins import SeededCoins
 
-from sfm_stream.answers.rows import rollup_rows
-from sfm_stream.answers.union_rows import union_rows
+from sfm_stream.answers.rows import rows_of
 from sfm_stream.estimation.estimate import Status
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip_bits
@@ -48,9 +47,9 @@ def test_intervals_that_are_ok_hold_and_lower_bounds_claim_no_upper_end():
     ok, low_holds, would_hold, counts = [], [], [], []
     for seed in range(SEEDS):
         truth, records = hour(seed, table)
-        rows = list(union_rows(Topics(records), VIEWS, question("range", span(0, WINDOWS))))
+        rows = list(rows_of(Topics(records), VIEWS, question("range", span(0, WINDOWS))))
         history = rolled(records)
-        rolled_up = list(rollup_rows(Topics(rollups=history), VIEWS, question("hour")))
+        rolled_up = list(rows_of(Topics(rollups=history), VIEWS, question("hour")))
         assert len(rows) == len(rolled_up) == (len(records) > 1)
         for row, again in zip(rows, rolled_up, strict=True):
             assert row.estimate.status is again.estimate.status

@@ -4,9 +4,9 @@ import pytest
 from support.published_topics import T0, VIEWS, Topics, closed, question, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, at, marker
 
+from sfm_stream.answers.answer import answer
 from sfm_stream.answers.asked_last import LastUnits, parse_last
 from sfm_stream.answers.question import Question
-from sfm_stream.answers.rows import answer
 from sfm_stream.answers.settled import settled
 from sfm_stream.errors import NothingFound, QuestionError
 from sfm_stream.types import Window

@@ -7,11 +7,11 @@ import pytest
 from support.published_topics import K1, K4, T0, UTC, VIEWS, Topics, closed, question, rolled, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, Run, marker
 
+from sfm_stream.answers.answer import answer
 from sfm_stream.answers.asked_keys import asked_key
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.rows import answer, rollup_rows, window_rows
-from sfm_stream.answers.union_rows import union_rows
+from sfm_stream.answers.rows import rows_of
 from sfm_stream.errors import ConflictError, FormatError, IncompatibleError, NothingFound
 from sfm_stream.estimation.estimate import estimate, lower_bound
 from sfm_stream.estimation.mixed_union import estimate_union
@@ -35,7 +35,7 @@ OTHER = ReleaseTerms("other")
 
 def test_a_row_for_each_release_in_order_of_window_and_key():
     records = [sketched(1, "b"), sketched(1, "a"), sketched(0, "a"), closed(0, 2), sketched(2, ("x", 7))]
-    rows = list(window_rows(Topics(records), VIEWS, question("window")))
+    rows = list(rows_of(Topics(records), VIEWS, question("window")))
     assert [(row.key, row.window) for row in rows] == [
         (("a",), span(0, 1)),
         (("a",), span(1, 2)),
@@ -47,33 +47,33 @@ def test_a_row_for_each_release_in_order_of_window_and_key():
     }
     assert all(row.epsilon == epsilon_of(K4) and abs(row.epsilon - 4) < 1e-9 for row in rows)
     assert rows[0].estimate == estimate(decode_release(records[2]).sketch)
-    dearer = list(window_rows(Topics(records), SELECTED, question("window")))
+    dearer = list(rows_of(Topics(records), SELECTED, question("window")))
     assert [row.epsilon for row in dearer] == [epsilon_of(K4) + 0.5] * 4
 
 
 def test_windows_are_chosen_by_span_key_and_pipeline():
     records = [sketched(n, key) for n in range(4) for key in ("a", "b")] + [sketched(1, pipeline="other")]
     topics = Topics(records)
-    rows = list(window_rows(topics, VIEWS, question("window", span(1, 3), {encode_key("b"), encode_key("nobody")})))
+    rows = list(rows_of(topics, VIEWS, question("window", span(1, 3), {encode_key("b"), encode_key("nobody")})))
     assert [(row.key, row.window) for row in rows] == [(("b",), span(1, 2)), (("b",), span(2, 3))]
-    assert [row.window for row in window_rows(topics, OTHER, question("window"))] == [span(1, 2)]
-    assert list(window_rows(topics, VIEWS, question("window", keys=set()))) == []
+    assert [row.window for row in rows_of(topics, OTHER, question("window"))] == [span(1, 2)]
+    assert list(rows_of(topics, VIEWS, question("window", keys=set()))) == []
 
 
 def test_windows_of_epochs_of_different_shape_stand_side_by_side():
     records = [sketched(0), sketched(1, shape=SketchShape(16, 4), epoch=2)]
-    assert [row.epoch for row in window_rows(Topics(records), VIEWS, question("window"))] == [1, 2]
+    assert [row.epoch for row in rows_of(Topics(records), VIEWS, question("window"))] == [1, 2]
 
 
 # one release, one payload
 
 
 def range_of(topics, keys=None):
-    return list(union_rows(topics, VIEWS, question("range", span(0, 4), keys)))
+    return list(rows_of(topics, VIEWS, question("range", span(0, 4), keys)))
 
 
 def windows_of(topics, keys=None):
-    return list(window_rows(topics, VIEWS, question("window", span(0, 4), keys)))
+    return list(rows_of(topics, VIEWS, question("window", span(0, 4), keys)))
 
 
 @pytest.mark.parametrize("rows", [range_of, windows_of])
@@ -108,19 +108,19 @@ def test_bytes_that_are_no_record_are_not_passed_over(rows):
 def test_rollup_rows_are_what_was_published():
     records = [sketched(0), sketched(2), sketched(5), sketched(5, "b"), closed(0, 96)]
     history = rolled(records)
-    hours = list(rollup_rows(Topics(records, history), VIEWS, question("hour")))
+    hours = list(rows_of(Topics(records, history), VIEWS, question("hour")))
     assert [(row.key, row.window, row.released, row.windows) for row in hours] == [
         (("a",), span(0, 4), 2, 4),
         (("a",), span(4, 8), 1, 4),
         (("b",), span(4, 8), 1, 4),
     ]
-    (day,) = rollup_rows(Topics(records, history), PRESENCE, question("day", keys={encode_key("a")}))
+    (day,) = rows_of(Topics(records, history), PRESENCE, question("day", keys={encode_key("a")}))
     assert (day.window, day.released, day.windows, day.complete) == (Window(T0, T0 + DAY_MS), 3, 96, True)
     assert day.epsilon == 3 * epsilon_of(K4)
-    (dearer,) = rollup_rows(Topics(records, history), SELECTED, question("day", keys={encode_key("a")}))
+    (dearer,) = rows_of(Topics(records, history), SELECTED, question("day", keys={encode_key("a")}))
     assert dearer.epsilon == 3 * (epsilon_of(K4) + 0.5)
-    assert list(rollup_rows(Topics(records, history), VIEWS, question("quarter"))) == []
-    assert list(rollup_rows(Topics(records, history), OTHER, question("day"))) == []
+    assert list(rows_of(Topics(records, history), VIEWS, question("quarter"))) == []
+    assert list(rows_of(Topics(records, history), OTHER, question("day"))) == []
 
     published = next(r for r in map(decode_rollup, history) if r.grain == "day" and r.key == encode_key("a"))
     shown = day.estimate
@@ -134,9 +134,9 @@ def test_rollup_rows_are_what_was_published():
 def test_rollups_are_chosen_by_span():
     history = rolled([sketched(n) for n in range(12)] + [closed(0, 12)])
     topics = Topics(rollups=history)
-    rows = rollup_rows(topics, VIEWS, question("hour", span(3, 12)))
+    rows = rows_of(topics, VIEWS, question("hour", span(3, 12)))
     assert [row.window for row in rows] == [span(4, 8), span(8, 12)]
-    assert list(rollup_rows(topics, VIEWS, question("hour", span(5, 8)))) == []
+    assert list(rows_of(topics, VIEWS, question("hour", span(5, 8)))) == []
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -147,7 +147,7 @@ def test_the_newest_revision_is_the_answer(backwards):
     run.finish(T0 + HOUR_MS)
     assert len(run.history) == 2
     before, after = (
-        list(rollup_rows(Topics(rollups=history), VIEWS, question("hour")))
+        list(rows_of(Topics(rollups=history), VIEWS, question("hour")))
         for history in (run.history[:1], run.history[::-1] if backwards else run.history)
     )
     assert [(row.released, row.complete) for row in before] == [(1, False)]
@@ -156,7 +156,7 @@ def test_the_newest_revision_is_the_answer(backwards):
 
 def test_epochs_in_one_hour_give_a_row_each():
     records = [sketched(0), closed(0, 2), sketched(2, epoch=2, k=K1), closed(2, 4, epoch=2)]
-    rows = list(rollup_rows(Topics(rollups=rolled(records)), VIEWS, question("hour")))
+    rows = list(rows_of(Topics(rollups=rolled(records)), VIEWS, question("hour")))
     assert [(row.epoch, row.epsilon, row.released) for row in rows] == [(1, epsilon_of(K4), 1), (2, epsilon_of(K1), 1)]
 
 
@@ -165,7 +165,7 @@ def test_epochs_in_one_hour_give_a_row_each():
 
 def test_a_union_is_the_estimate_of_the_tally_of_its_windows():
     records = [sketched(n) for n in range(6)] + [sketched(2, "b"), closed(0, 6)]
-    first, second = union_rows(Topics(records), PRESENCE, question("range", span(1, 5)))
+    first, second = rows_of(Topics(records), PRESENCE, question("range", span(1, 5)))
     assert first.estimate == estimate(Tally.of(decode_release(r).sketch for r in records[1:5]))
     assert (first.key, first.grain, first.window, first.epoch) == (("a",), "range", span(1, 5), 1)
     assert (first.released, first.windows, first.complete) == (4, 4, True)
@@ -188,7 +188,7 @@ def test_a_union_over_epochs_of_two_epsilons_is_that_of_two_tallies():
     tallies = [Tally.of(decode_release(r).sketch for r in part) for part in (records[:2], records[2:])]
     assert row.estimate == estimate_union(tallies)
     assert row.epsilon == pytest.approx(2 * 4 + 2 * 1)
-    (dearer,) = union_rows(Topics(records), SELECTED, question("range", span(0, 4)))
+    (dearer,) = rows_of(Topics(records), SELECTED, question("range", span(0, 4)))
     assert dearer.epsilon == pytest.approx(2 * 4.5 + 2 * 1.5)
     assert range_of(Topics(records[::-1])) == [row], "whatever the order in the topic"
 
@@ -226,7 +226,7 @@ def test_a_union_is_complete_when_nothing_more_can_come(markers, complete):
 
 def test_nothing_published_gives_no_rows():
     assert range_of(Topics()) == windows_of(Topics()) == []
-    assert list(rollup_rows(Topics(), VIEWS, question("day"))) == []
+    assert list(rows_of(Topics(), VIEWS, question("day"))) == []
 
 
 # whole answers
@@ -258,10 +258,10 @@ def counted(number, **other):
 def test_a_merged_roll_up_has_the_price_of_bits_and_counts():
     named = {"span": "15m", "spans": ("15m",)}
     records = [*(counted(n, span="15m") for n in range(4)), closed(0, 4, **named)]
-    (row,) = rollup_rows(Topics(rollups=rolled(records)), SELECTED, question("hour"))
+    (row,) = rows_of(Topics(rollups=rolled(records)), SELECTED, question("hour"))
     assert (row.origin, dict(row.releases), row.windows, row.missing) == ("merged", {"15m": 4}, 4, ())
     assert row.epsilon == pytest.approx(4 * (4 + 0.5 + 0.5))
-    (window, *_) = window_rows(Topics(records), SELECTED, question("window"))
+    (window, *_) = rows_of(Topics(records), SELECTED, question("window"))
     assert (window.origin, dict(window.releases), window.epsilon) == ("raw", {"15m": 1}, epsilon_of(K4) + 0.5 + 0.5)
 
 
@@ -270,18 +270,18 @@ def test_a_roll_up_that_was_passed_on_is_raw_and_one_release():
     hour = counted(0, window_ms=HOUR_MS, span="hour")
     records = [*(sketched(n, span="15m") for n in range(4)), closed(0, 4, span="15m", spans=spans)]
     records += [hour, marker(T0, T0 + HOUR_MS, HOUR_MS, span="hour", spans=spans)]
-    (row,) = rollup_rows(Topics(rollups=rolled(records)), VIEWS, question("hour"))
+    (row,) = rows_of(Topics(rollups=rolled(records)), VIEWS, question("hour"))
     assert (row.origin, dict(row.releases), row.windows, row.missing) == ("raw", {"hour": 1}, 1, ())
     assert row.epsilon == epsilon_of(K4) + 0.5
     assert row.estimate.value == pytest.approx(estimate(decode_release(hour).sketch).value, rel=1e-5)
-    (same,) = union_rows(Topics(records), VIEWS, question("range", span(0, 4)))
+    (same,) = rows_of(Topics(records), VIEWS, question("range", span(0, 4)))
     assert (same.origin, dict(same.releases), same.epsilon) == ("raw", {"hour": 1}, row.epsilon)
 
 
 @pytest.mark.parametrize("released", [3, 4])
 def test_what_a_merged_roll_up_is_missing_has_a_length_and_no_times(released):
     records = [*(sketched(n) for n in range(released)), closed(0, 4)]
-    (row,) = rollup_rows(Topics(rollups=rolled(records)), VIEWS, question("hour"))
+    (row,) = rows_of(Topics(rollups=rolled(records)), VIEWS, question("hour"))
     assert (row.missing_ms, row.missing) == ((QUARTER_MS, None) if released == 3 else (0, ()))
-    (row,) = rollup_rows(Topics(rollups=rolled(records)), PRESENCE, question("hour"))
+    (row,) = rows_of(Topics(rollups=rolled(records)), PRESENCE, question("hour"))
     assert (row.missing_ms, row.missing) == (0, ())

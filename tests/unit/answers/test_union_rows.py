@@ -9,9 +9,9 @@ import pytest
 from support.published_topics import K1, K4, SHAPE, T0, VIEWS, Topics, closed, question, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, at, marker
 
+from sfm_stream.answers.answer import answer
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.rows import answer, window_rows
-from sfm_stream.answers.union_rows import union_rows
+from sfm_stream.answers.rows import rows_of
 from sfm_stream.errors import IncompatibleError, QuestionError, StateError
 from sfm_stream.estimation.estimate import Status, estimate
 from sfm_stream.pipeline.rollup.coverage import Absence
@@ -63,7 +63,7 @@ def days_of(count, keys=("a",)):
 
 
 def asked(records, low, high, terms=VIEWS, grain="range"):
-    return list(union_rows(Topics(records), terms, question(grain, span(low, high))))
+    return list(rows_of(Topics(records), terms, question(grain, span(low, high))))
 
 
 # what covers a span
@@ -183,7 +183,7 @@ def test_releases_that_go_while_they_are_read_are_an_error():
             return iter(records[self.readings - 1 :])
 
     with pytest.raises(StateError, match="went out of the sketch topic while it was read for an answer: ask again"):
-        list(union_rows(Shrinking([hour(0), hour(1)]), VIEWS, question("range", span(0, DAY))))
+        list(rows_of(Shrinking([hour(0), hour(1)]), VIEWS, question("range", span(0, DAY))))
 
 
 # epochs and shapes
@@ -227,7 +227,7 @@ def test_spans_of_different_shapes_are_not_joined():
 
 
 def test_single_windows_are_those_of_the_finest_span():
-    rows = list(window_rows(Topics(days_of(1)), VIEWS, question("window")))
+    rows = list(rows_of(Topics(days_of(1)), VIEWS, question("window")))
     assert [dict(row.releases) for row in rows] == [{"hour": 1}] * 24
     assert {row.origin for row in rows} == {"raw"}
 
@@ -251,7 +251,7 @@ def released(zone, grain, low, high, key="a", spans=("day",)):
 
 def by(grain, records, zone="UTC", terms=VIEWS, since=0, until=1 << 62):
     asking = replace(question(grain, Window(since, until)), zone=zone)
-    return list(union_rows(Topics(records), terms, asking))
+    return list(rows_of(Topics(records), terms, asking))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_a_question_by_week_holds_the_sums_of_one_week():
 
     gc.collect()
     before = sum(isinstance(each, TallySum) for each in gc.get_objects())
-    rows = list(union_rows(Watched(records), VIEWS, question("week")))
+    rows = list(rows_of(Watched(records), VIEWS, question("week")))
     assert len(rows) == 30 * len(keys)
     assert before < max(held) <= before + len(keys)
 

@@ -9,8 +9,7 @@ from support.published_topics import T0, VIEWS, Topics, closed, question, rolled
 from support.rollup_runs import DAY_MS, QUARTER_MS, marker
 
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.rows import rollup_rows, window_rows
-from sfm_stream.answers.union_rows import union_rows
+from sfm_stream.answers.rows import rows_of
 from sfm_stream.errors import UsageError
 from sfm_stream.estimation.estimate import Estimate, Status, lower_bound, sum_disjoint
 from sfm_stream.pipeline.rollup.coverage import Absence, rollup_estimate
@@ -20,12 +19,12 @@ WITHHELD, PRESENCE = Absence(), Absence(1)
 
 
 def unions(records, absence, low=0, high=4):
-    return list(union_rows(Topics(records), ReleaseTerms("views", absence), question("range", span(low, high))))
+    return list(rows_of(Topics(records), ReleaseTerms("views", absence), question("range", span(low, high))))
 
 
 def hours(records, absence, expire_ms=None):
     topics = Topics(rollups=rolled(records, expire_ms))
-    return list(rollup_rows(topics, ReleaseTerms("views", absence), question("hour")))
+    return list(rows_of(topics, ReleaseTerms("views", absence), question("hour")))
 
 
 @pytest.mark.parametrize("rows", [unions, hours])
@@ -105,11 +104,11 @@ def test_a_span_that_cuts_a_window_of_another_epoch_is_refused(low, high, withhe
     with pytest.raises(UsageError, match="inside a window of epoch 2, which begins at 2026-01-01T01:00:00Z and ends"):
         unions(records, WITHHELD, low, high)
     with pytest.raises(UsageError, match="inside a window of epoch 2"):
-        list(window_rows(Topics(records), VIEWS, question("window", span(low, high))))
+        list(rows_of(Topics(records), VIEWS, question("window", span(low, high))))
 
 
 def test_a_single_window_is_never_a_bound():
-    (row,) = window_rows(Topics([sketched(0), closed(0, 4)]), VIEWS, question("window"))
+    (row,) = rows_of(Topics([sketched(0), closed(0, 4)]), VIEWS, question("window"))
     assert row.estimate.status is Status.OK
 
 

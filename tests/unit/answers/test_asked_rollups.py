@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from support.published_topics import closed, question, rolled, sketched
 
-from sfm_stream.answers.published_records import OmittedRecords, newest_rollups
+from sfm_stream.answers.asked_rollups import newest_rollups
+from sfm_stream.answers.omitted_records import OmittedRecords
 from sfm_stream.types import StoredRecord
 from sfm_stream.wire.codec import decode_rollup, encode
 
