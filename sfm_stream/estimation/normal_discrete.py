@@ -7,15 +7,16 @@ of a continuous law cover too little there. `share` is the part of the variance 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.estimation.normal_laplace import bisected
+
 Array = NDArray[np.float64]
 LEAST_EPSILON = 1.0
 """Below it the steps are too small to be seen."""
-_SEEN, _TAIL, _HALVINGS = 0.6, 1e-9, 30
+_SEEN, _TAIL = 0.6, 1e-9
 _erfc_of = np.frompyfunc(math.erfc, 1, 1)
 
 
@@ -45,21 +46,11 @@ def cdf(x: Array, share: Array, epsilon: float) -> Array:
 def limits_above(distance: Array, share: Array, epsilon: float, confidence: float) -> tuple[Array, Array]:
     """(h, z) of eq. 11 with this law in place of the normal one, at each distance from 0. Shapes (points,)."""
     high = np.full(len(distance), 12.0 + 2.0 * step_of(np.ones(1), epsilon)[0])
-    z = _reached(lambda at: 2.0 * cdf(at, share, epsilon) - 1.0, high, confidence)
+    z = bisected(lambda at: 2.0 * cdf(at, share, epsilon) - 1.0, high, confidence)
     mu = np.minimum(distance, z)
 
     def covered(h: Array) -> Array:
         tail = cdf(-(0.5 * mu + h**2 / (2.0 * np.maximum(mu, 1e-300))), share, epsilon)
         return cdf(h, share, epsilon) - np.where(mu > 0.0, tail, 0.0)
 
-    return _reached(covered, z, confidence), z
-
-
-def _reached(covered: Callable[[Array], Array], high: Array, confidence: float) -> Array:
-    """Where `covered`, which ascends, reaches the confidence, by bisection."""
-    low = np.zeros_like(high)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        less = covered(middle) < confidence
-        low, high = np.where(less, middle, low), np.where(less, high, middle)
-    return np.asarray(high)
+    return bisected(covered, z, confidence), z

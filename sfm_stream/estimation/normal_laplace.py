@@ -66,7 +66,7 @@ def limits_above(distance: Array, share: Array, confidence: float) -> tuple[Arra
 def _tables(confidence: float) -> tuple[Array, Array, Array]:
     """Shares, even in their roots; z at each; and h at each share and at distances 0 .. z, both by bisection."""
     shares = np.linspace(0.0, 1.0, _SHARES) ** 2
-    z = _bisect(lambda h: 2.0 * cdf(h, shares) - 1.0, np.full(_SHARES, 8.0), confidence)
+    z = bisected(lambda h: 2.0 * cdf(h, shares) - 1.0, np.full(_SHARES, 8.0), confidence)
     mu = z[:, None] * np.linspace(0.0, 1.0, _DISTANCES)
     wide = np.broadcast_to(shares[:, None], mu.shape)
 
@@ -74,11 +74,11 @@ def _tables(confidence: float) -> tuple[Array, Array, Array]:
         tail = cdf(-(0.5 * mu + h**2 / (2.0 * np.maximum(mu, 1e-300))), wide)
         return cdf(h, wide) - np.where(mu > 0.0, tail, 0.0)
 
-    return shares, z, _bisect(covered, np.broadcast_to(z[:, None], mu.shape), confidence)
+    return shares, z, bisected(covered, np.broadcast_to(z[:, None], mu.shape), confidence)
 
 
-def _bisect(covered: Callable[[Array], Array], high: Array, confidence: float) -> Array:
-    """Where `covered`, which ascends, reaches the confidence."""
+def bisected(covered: Callable[[Array], Array], high: Array, confidence: float) -> Array:
+    """Where `covered`, which ascends from 0 on, reaches the confidence: between 0 and high, shapes as high has."""
     low = np.zeros_like(high)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
