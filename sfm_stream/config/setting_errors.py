@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -29,17 +29,40 @@ def _line(problem: dict[str, Any]) -> str:
         return f"{name}: unknown setting" + (
             f'; did you mean "{close[0]}"?' if close else f"; known are {', '.join(known)}"
         )
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = _wrong_kind(problem, name, path) or str(problem["msg"]).removeprefix("Value error, ")
     return f"{name}: {message[0].lower()}{message[1:]}"
+
+
+def _wrong_kind(problem: dict[str, Any], name: str, path: list[Any]) -> str | None:
+    """What should stand in place of a value that is no table or no list; None for another problem."""
+    found = "one table" if isinstance(problem["input"], dict) else type(problem["input"]).__name__
+    if problem["type"] == "model_type":
+        head = f"[[{name.rpartition('.')[0]}]]" if isinstance(path[-1], int) else f"[{name}]"
+        return f"expected a table {head}, got {found}"
+    if problem["type"] not in ("list_type", "tuple_type"):
+        return None
+    wanted = "a list in brackets" if _table_at(path) is None else f"a table [[{name}]] for each"
+    return f"expected {wanted}, got {found}"
 
 
 def _settings_at(path: list[Any]) -> list[str]:
     """Names of the settings of the table at this path."""
-    model: type[BaseModel] = Settings
+    return list((_table_at(path) or Settings).model_fields)
+
+
+def _table_at(path: list[Any]) -> type[BaseModel] | None:
+    """The table at this path, or of which there may be several there; None where something else is."""
+    model: type[BaseModel] | None = Settings
     for part in path:
-        field = model.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
-    return list(model.model_fields)
+        if model is None:
+            return None
+        if not isinstance(part, int):  # which of several tables
+            field = model.model_fields.get(str(part))
+            model = None if field is None else _table_of(field.annotation)
+    return model
+
+
+def _table_of(annotation: Any) -> type[BaseModel] | None:
+    """The table that a setting is, may be, or has several of."""
+    kinds = (annotation, *get_args(annotation))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

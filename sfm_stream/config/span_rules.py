@@ -29,7 +29,10 @@ def size_problems(settings: Settings) -> Iterator[str]:
     for setting, name in _named(settings):
         size_ms = fixed_size_ms(name)
         if size_ms is not None and (not size_ms or HOUR_MS % size_ms):
-            yield f"{setting}: {name} does not divide one hour"
+            yield (
+                f"{setting}: {name} does not divide one hour; choose a length that does, or "
+                '"hour", "day", "week", "month"'
+            )
             return
     base = settings.window.size
     seen = {_length(base): "window.size"}

@@ -81,8 +81,9 @@ def calendar(zone: str, window_ms: int, since_ms: int, until_year: int = 2100) -
     days = Calendar(zone, "quarter" if step < HOUR_MS else "hour", longest, step)
     if days.base_ms % window_ms:
         raise ConfigError(
-            f"rollup.zone: days of {zone} are sums of spans of {days.base_ms // MINUTE_MS} min of UTC, which windows "
-            f"of {duration(window_ms)} do not fill; choose a window.size that divides {days.base_ms // MINUTE_MS} min"
+            f"rollup.zone: days of {zone} are made of spans of {days.base_ms // MINUTE_MS} min of UTC, which windows "
+            f"of {duration(window_ms)} do not fill; choose a window.size that divides {days.base_ms // MINUTE_MS} min, "
+            'or "day"'
         )
     return days
 

@@ -132,7 +132,9 @@ def test_a_wrong_window_is_said_once_and_not_by_each_rule_that_needs_it() -> Non
     settings = {**DECLARED, **LATE_KEYS, "window.size": '"7m"', "window.start": "2026-01-31T00:00:01Z"}
     with pytest.raises(ConfigError) as caught:
         parse_config(toml(settings), Path("/nowhere"))
-    assert caught.value.problems == ("window.size: 7m does not divide one hour",)
+    assert caught.value.problems == (
+        'window.size: 7m does not divide one hour; choose a length that does, or "hour", "day", "week", "month"',
+    )
 
 
 def test_what_follows_from_settings_is_offered_by_the_names_of_the_file() -> None:
