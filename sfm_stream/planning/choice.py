@@ -84,10 +84,11 @@ def choose(assumed: Assumptions, budget: Decimal, longest_raw: str, shape: Sketc
             shares = [table.share[i] for table, i in zip(tables, divided[1], strict=True)]
             best = score, list(zip(names, divided[1], shares, strict=True))
     if best is None:
+        selected = "" if assumed.selection is None else f", {plain(assumed.epsilon_selection())} of it for --selection"
         raise UsageError(
-            f"a budget of epsilon {plain(budget)} a day buys nothing: a person is in "
-            f"{person_windows(candidates[-1], assumed)} windows of one {candidates[-1]} a day, and a release costs at "
-            f"least epsilon {plain(_EPSILONS[0] + assumed.epsilon_selection())}. Ask for a longer span"
+            f"a budget of epsilon {plain(budget)} a day buys nothing: a person pays for "
+            f"{person_windows(candidates[-1], assumed)} x {candidates[-1]} a day, and a release costs at least epsilon "
+            f"{plain(_EPSILONS[0] + assumed.epsilon_selection())}{selected}. Raise --budget, or ask for a longer span"
         )
     asked = _by_source([name for name, _, _ in best[1]], assumed)
     return [

@@ -156,9 +156,9 @@ def test_no_other_division_is_much_better(budget, active):
 
 
 def test_a_budget_that_buys_nothing_says_what_one_costs():
-    with pytest.raises(UsageError, match=r"a budget of epsilon 0\.001 a day buys nothing: a person is in 24 windows"):
+    with pytest.raises(UsageError, match=r"a budget of epsilon 0\.001 a day buys nothing: a person pays for 24 x hour"):
         plan(HOUR, budget="0.001")
-    with pytest.raises(UsageError, match=r"at least epsilon 1\.001"):
+    with pytest.raises(UsageError, match=r"at least epsilon 1\.001, 1 of it for --selection\. Raise --budget"):
         plan(HOUR, budget=20, selection=Selection(Decimal(1), Decimal("1e-9")))
 
 
