@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ import yaml
 from click.testing import CliRunner
 
 from sfm_stream.cli.main import cli
-from sfm_stream.config.config import load_config
+from sfm_stream.cli.noise_warnings import noise_of
+from sfm_stream.config.config import load_config, parse_config
 from sfm_stream.errors import ConfigError
 from sfm_stream.observe.metrics import DEFINITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
+README = (DEPLOY / "README.md").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 
 
@@ -24,6 +27,38 @@ def test_the_example_configuration_is_valid_and_stays_within_its_own_limit():
     config = load_config(DEPLOY / "app.toml")
     assert config.unit == "removed"
     assert config.budget.epsilon_per_day <= config.settings.privacy.max_epsilon_per_item_day
+
+
+def test_what_the_example_releases_is_no_noise_and_its_days_are_from_raw():
+    config = load_config(DEPLOY / "app.toml")
+    assert noise_of(config) == []
+    assert [(span.name, span.epsilon) for span in config.budget.spans] == [("hour", Decimal("0.1")), ("day", 1)]
+    assert config.budget.epsilon_per_day == Decimal("5.9")
+
+
+def test_the_page_says_what_the_plan_says():
+    *_, said = re.findall(r"```sh\n(.+?)```", README, re.S)
+    name, *arguments = said.replace("deploy/app.toml", str(DEPLOY / "app.toml")).split()[1:]
+    forecast = json.loads(CliRunner().invoke(cli, [name, *arguments, "--json"]).stdout)
+    hours, days = forecast["spans"]
+    assert (forecast["epsilon_of_person"], forecast["epsilon_a_day"]) == ("1.9", "5.9")
+    assert (hours["epsilon_a_day"], days["epsilon_a_day"]) == ("4.8", "1.1")
+    assert (round(hours["selected_half"], -1), round(days["selected_nearly"], -1)) == (180, 240)
+    hour, day, week = (round(100 * answer["typical_error"], 1) for answer in forecast["answers"])
+    assert f"2,000 users is {day} % off and an hour of 300 is {hour} %" in README
+    assert f"A week is rough ({week:.0f} %)" in README
+
+
+def test_the_change_for_a_first_look_is_within_its_limit():
+    text = (DEPLOY / "app.toml").read_text()
+    (size,) = re.findall(r"set `size = (\S+?)`", README)
+    (limit,) = re.findall(r"`max_epsilon_per_item_day = (\d+)`", README)
+    changed = text.replace('size = "hour"', f"size = {size}").replace(
+        "max_epsilon_per_item_day = 6 ", f"max_epsilon_per_item_day = {limit} "
+    )
+    budget = parse_config(changed, DEPLOY).budget
+    assert [span.name for span in budget.spans] == ["5m", "day"]
+    assert Decimal(limit) - 5 < budget.epsilon_per_day <= Decimal(limit)
 
 
 def test_every_file_that_is_mounted_is_there():
