@@ -2,7 +2,7 @@
 
 The noise is the difference of two independent geometric variables, G - H. A geometric variable with ratio a, that is
 Pr(G = g) proportional to a^g, is drawn as G = low + 2^L * high: its L low binary digits are independent coins, and
-`high` counts how often one more coin comes up.
+`high` counts how often one more coin comes up; the first of these coins is drawn along with the low digits.
 
 What is private is not the ideal distribution but the one that the integer thresholds define. So each threshold is
 computed from the rounded ones before it, such that
@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
+from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ from numpy.typing import NDArray
 from sfm_stream.errors import EpsilonError
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon, places_for
-from sfm_stream.sketch.bernoulli import WORD64, Word, draw, draw_few
+from sfm_stream.sketch.bernoulli import WORD64, FewCoins, Word, draw
 
 _LOW_REACH = 16
 """The low digits hold geometric variables up to about this number of times 1 / epsilon."""
@@ -66,24 +68,28 @@ class DiscreteLaplace:
 
     def draw_one(self, coins: Coins) -> int:
         """The noise of one count: as draw(1, coins), from the same coins."""
-        low = draw_few(self.low + self.low, coins.digits, self.word)
-        digits = len(self.low)
-        geometric = [sum(one << i for i, one in enumerate(low[at : at + digits])) for at in (0, digits)]
-        growing = [0, 1]
+        few, worth = self._of_one
+        came_up, digits = few.draw(coins.digits), len(self.low)
+        noise = sum(compress(worth, came_up))
+        growing = [worth[at] for at in (digits, -1) if came_up[at]]
         while growing:
-            more = draw_few([self.more] * len(growing), coins.digits, self.word)
-            growing = [which for which, grows in zip(growing, more, strict=True) if grows]
-            for which in growing:
-                geometric[which] += 1 << digits
-        return geometric[0] - geometric[1]
+            growing = list(compress(growing, draw(len(growing), self.more, coins.digits, self.word)))
+            noise += sum(growing)
+        return noise
+
+    @cached_property
+    def _of_one(self) -> tuple[FewCoins, tuple[int, ...]]:
+        """The coins of G and H, and what each adds to G - H if it comes up."""
+        worth = [1 << i for i in range(len(self.low) + 1)]
+        return FewCoins((*self.low, self.more) * 2, self.word), (*worth, *(-one for one in worth))
 
     def draw(self, count: int, coins: Coins) -> NDArray[np.int64]:
         """Shape (count,): independent noise, each any integer. How many coins are drawn depends on the noise alone."""
         digits = len(self.low)
-        thresholds = np.tile(np.array(self.low, np.uint64), 2 * count)
-        low = draw(2 * count * digits, thresholds, coins.digits, self.word).reshape(2 * count, digits)
-        geometric = low @ (np.int64(1) << np.arange(digits, dtype=np.int64))
-        growing = np.arange(2 * count)
+        thresholds = np.tile(np.array((*self.low, self.more), np.uint64), 2 * count)
+        came_up = draw(thresholds.size, thresholds, coins.digits, self.word).reshape(2 * count, digits + 1)
+        geometric = came_up @ (np.int64(1) << np.arange(digits + 1, dtype=np.int64))
+        growing = np.flatnonzero(came_up[:, digits])
         while growing.size:
             growing = growing[draw(growing.size, self.more, coins.digits, self.word)]
             geometric[growing] += 1 << digits

@@ -58,7 +58,7 @@ def noisy_count(bits: NDArray[np.uint8], noise: DiscreteLaplace, coins: Coins) -
     The noise is any integer and the sum is not cut off at 0. It is cut off at 64 bits, which no noise ever reaches.
     """
     words = bits.view(np.uint64) if bits.size % 8 == 0 else bits
-    value = int(np.bitwise_count(words).sum()) + noise.draw_one(coins)
+    value = int(np.add.reduce(np.bitwise_count(words), dtype=np.int64)) + noise.draw_one(coins)
     return NoisyCount(min(max(value, INT64_MIN), INT64_MAX), noise.epsilon)
 
 

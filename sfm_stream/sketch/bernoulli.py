@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import eq, lt
 from typing import TypeAlias
 
 import numpy as np
@@ -61,19 +63,32 @@ def draw(count: int, threshold: int | NDArray[np.uint64], digits: Digits, word: 
     return below
 
 
-def draw_few(thresholds: Sequence[int], digits: Digits, word: Word = WORD64) -> list[bool]:
-    """As `draw`, from the same digits, for a handful of coins: arrays would cost more than the coins do."""
-    shift, mask = word.bits - word.digit_bits, (1 << word.digit_bits) - 1
-    below, tied = [False] * len(thresholds), list(range(len(thresholds)))
-    while tied and shift >= 0:
-        drawn, undecided = _exactly(len(tied), digits).tolist(), []
-        for coin, digit in zip(tied, drawn, strict=True):
-            wanted = thresholds[coin] >> shift & mask
-            below[coin] = digit < wanted
-            if digit == wanted:
-                undecided.append(coin)
-        tied, shift = undecided, shift - word.digit_bits
-    return below
+class FewCoins:
+    """Coins for a handful of fixed thresholds, drawn as `draw` does, from the same digits.
+
+    Arrays would cost more than so few coins do. What their digits are compared with is computed once.
+    """
+
+    def __init__(self, thresholds: Sequence[int], word: Word = WORD64) -> None:
+        shifts = range(word.bits - word.digit_bits, -1, -word.digit_bits)
+        self._wanted = [[t >> shift & (1 << word.digit_bits) - 1 for t in thresholds] for shift in shifts]
+
+    def draw(self, digits: Digits) -> list[bool]:
+        """One coin for each threshold. Raises EntropyError as `draw`."""
+        first = self._wanted[0]
+        drawn = _exactly(len(first), digits).tolist()
+        below = list(map(lt, drawn, first))
+        tied = list(compress(range(len(first)), map(eq, drawn, first)))
+        for wanted in self._wanted[1:]:
+            if not tied:
+                break
+            drawn, undecided = _exactly(len(tied), digits).tolist(), []
+            for coin, digit in zip(tied, drawn, strict=True):
+                below[coin] = digit < wanted[coin]
+                if digit == wanted[coin]:
+                    undecided.append(coin)
+            tied = undecided
+        return below
 
 
 def _exactly(count: int, digits: Digits) -> NDArray[np.uint8]:

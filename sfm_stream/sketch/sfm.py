@@ -28,9 +28,10 @@ class NoisyCount:
     epsilon: Decimal
 
     def __post_init__(self) -> None:
-        for name, expected in (("value", int), ("epsilon", Decimal)):
-            if type(given := getattr(self, name)) is not expected:
-                raise UsageError(f"count: {name}: expected {expected.__name__}, got {type(given).__name__}")
+        if type(self.value) is not int:
+            raise UsageError(f"count: value: expected int, got {type(self.value).__name__}")
+        if type(self.epsilon) is not Decimal:
+            raise UsageError(f"count: epsilon: expected Decimal, got {type(self.epsilon).__name__}")
         if not INT64_MIN <= self.value <= INT64_MAX:
             raise UsageError("count: value: outside 64 bits")
         if not (self.epsilon.is_finite() and self.epsilon > 0):

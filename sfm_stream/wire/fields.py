@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgpack  # type: ignore[import-untyped]  # no stubs are published; read_array checks the type of every field
@@ -71,11 +72,16 @@ def _generic(value: object) -> bytes:
     return bytes(msgpack.packb(value, use_bin_type=True))
 
 
+@lru_cache(maxsize=256)  # names of a configuration: all records of a pipeline have the same few
+def _text(value: str) -> bytes:
+    return _generic(value)
+
+
 UINT = WireType("uint64", int, _uint64)
 INT = WireType("int64", int, _int64)
 REAL = WireType("float64", float, _float64)
 FLAG = WireType("bool", bool, _generic)
-TEXT = WireType("str", str, _generic)
+TEXT = WireType("str", str, _text)
 DIGEST = WireType("bin8", bytes, _generic)
 BITMAP = WireType("bin32", bytes, _bin32)
 KEY = WireType("array", list, bytes)

@@ -79,7 +79,9 @@ def test_small_words_keep_the_bound_and_are_drawn_as_the_integers_say(word, epsi
     tapes = [()]
     while tapes:
         digits = tapes.pop()
-        tape = Tape(digits, most=2 + rounds)  # the low digits, and a round more than are counted
+        tape = Tape(
+            digits, most=1 + rounds
+        )  # the first coins, the high part's too, and a round for each that is counted
         try:
             drawn = int(noise.draw(1, tape)[0])
         except NeedsMore as more:
