@@ -29,6 +29,19 @@ def dead_links(page: Path, text: str) -> list[str]:
     return [target for target in targets if "://" not in target and not (page.parent / target).exists()]
 
 
+def missing_sections(page: Path, text: str) -> list[str]:
+    """Links to sections, of this page or of another one that is there, under no heading of which they are."""
+    missing = []
+    for target, section in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
+        led_to = page.parent / target if target else page
+        if "://" in target or not led_to.exists():
+            continue
+        headings = re.findall(r"^#+ (.+)$", led_to.read_text("utf-8") if target else text, re.M)
+        if section not in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}:
+            missing.append(f"{target}#{section}")
+    return missing
+
+
 def missing_modules(text: str) -> list[str]:
     """Paths in the last column of a table of questions that are not in the package."""
     rows = re.findall(r"^\| .+ \|.*\| (`[^|]+) \|$", text, re.M)
@@ -39,6 +52,12 @@ def missing_modules(text: str) -> list[str]:
 @pytest.mark.parametrize("page", LED_FROM, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_what_a_page_leads_to_is_there(page):
     assert dead_links(page, page.read_text("utf-8")) == []
+
+
+def test_every_section_that_is_linked_is_there():
+    pages = [*(ROOT / "docs").rglob("*.md"), *LED_FROM, *(ROOT / "deploy").glob("*.md")]
+    texts = {page: page.read_text("utf-8") for page in pages}
+    assert {page.name: found for page, text in texts.items() if (found := missing_sections(page, text))} == {}
 
 
 def test_every_page_is_in_the_index():
@@ -64,6 +83,10 @@ def test_every_decision_is_listed_by_its_title():
 
 def test_what_is_not_there_is_found():
     assert dead_links(INDEX, "[x](nothing.md), [y](privacy.md)") == ["nothing.md"]
+    assert missing_sections(INDEX, "[x](privacy.md#the-unit), [y](privacy.md#no-unit), [z](#no)") == [
+        "privacy.md#no-unit",
+        "#no",
+    ]
     assert missing_modules("| q | [p](privacy.md) | `privacy/flop.py`, `privacy/flip.py` |") == ["privacy/flop.py"]
 
 
