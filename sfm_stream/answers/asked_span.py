@@ -11,7 +11,7 @@ from sfm_stream.errors import QuestionError
 from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.readable import local
 from sfm_stream.types import Window
-from sfm_stream.units import FOREVER_MS
+from sfm_stream.units import FOREVER_MS, QUARTER_MS
 
 EVERYTHING = Window(0, FOREVER_MS)
 """The span without borders."""
@@ -31,7 +31,7 @@ def asked_span(config: Config, since: str | None, until: str | None, grain: str)
     end_ms = parse_instant(until, calendar, "--to") if until else EVERYTHING.end_ms
     if start_ms >= end_ms:
         raise QuestionError("--from is not before --to")
-    if grain == "quarter" and "quarter" not in calendar.grains:
+    if grain == "quarter" and not _has_quarters(config):
         raise QuestionError(f"--by quarter: days of {calendar.zone} are made of hours, no quarters are published")
     grid = config.grid
 
@@ -49,6 +49,16 @@ def asked_span(config: Config, since: str | None, until: str | None, grain: str)
             f"{times} ({calendar.zone}) is inside {what}, which is counted as a whole. Ask for {nearest}"
         )
     return Window(start_ms, end_ms)
+
+
+def _has_quarters(config: Config) -> bool:
+    """Whether quarters are published: days of the zone are made of them, or they are released and passed on.
+
+    The one span of a pipeline without counts has no name in its records: it is merged only (pipeline/rollup/grains.py).
+    """
+    spans = config.budget.spans
+    named = len(spans) > 1 or any(span.count_epsilon for span in spans)
+    return "quarter" in config.calendar.grains or (named and any(span.size_ms == QUARTER_MS for span in spans))
 
 
 def parse_instant(text: str, calendar: Calendar, part: str) -> int:

@@ -327,6 +327,8 @@ def test_a_rollup_that_is_exported_is_a_lower_bound_too(withheld):
         ("hour", "merged"),
         ("day", "merged"),
     }
+    asked = documents(here("estimate", withheld, "--by", "quarter", "--json"))
+    assert len(asked) == sum(row["grain"] == "quarter" for row in every) == 2, "what is passed on can be asked for"
     rows = [row for row in every if row["grain"] != "quarter"]
     assert all((row["status"], row["high"]) == ("lower_bound", "") for row in rows)
     inspected = here("inspect", withheld.parent / "out.sqlite", "--topic", "rollups").stdout

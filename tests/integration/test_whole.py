@@ -255,6 +255,25 @@ def test_an_epoch_begun_in_order_of_time_goes_on_so(tmp_path):
     assert done.returncode == 0, "and so it does where it is not complete any more"
 
 
+@pytest.mark.parametrize("spans", ["", '[[spans]]\nsize = "hour"\nepsilon = 1\ncount_share = 0.2\n'])
+@pytest.mark.parametrize(
+    ("order", "remedy"), [(IN_TIME["order"], ", input.order ="), ("", " to go on with this epoch")]
+)
+def test_an_epoch_begun_without_counts_goes_on_so(tmp_path, spans, order, remedy):
+    """As outputs did that are older than counts; beside a span that has a share of its own the remedy is right too."""
+    write_events(tmp_path / "in.jsonl", ({"page": "p", "user": n, "at": START_MS + n * MINUTE_MS} for n in range(120)))
+
+    def run(order, privacy):
+        path = write_config(tmp_path, order=order, privacy=privacy)
+        path.write_text(path.read_text().replace("[rollup]", f"{spans}[rollup]"))
+        return run_here(path)
+
+    run(order, "count_share = 0")
+    with pytest.raises(StateError, match=r"begun .*without noisy counts.*: set privacy\.count_share = 0" + remedy):
+        run("", "")
+    assert run(order, "count_share = 0").ingest.releases == 0
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -11,6 +11,7 @@ from sfm_stream.answers.question import Question, parse_question
 from sfm_stream.clock import now_ms
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import QuestionError, UsageError
+from sfm_stream.pipeline.rollup.grains import grains_of
 from sfm_stream.types import Window
 from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.keys import encode_key
@@ -65,6 +66,35 @@ def test_rollups_of_every_grain_are_asked_for_on_borders_of_the_finest(config):
         parse_question(config, None, since="2026-01-01 01:15")
 
 
+QUARTERS = '[[spans]]\nsize = "15m"\nepsilon = 1\n[rollup]'
+
+
+@pytest.mark.parametrize(
+    ("size", "share", "spans", "published"),
+    [
+        ("15m", 0.1, "[rollup]", True),
+        ("15m", 0, "[rollup]", False),
+        ("5m", 0.1, "[rollup]", False),
+        ("5m", 0.1, QUARTERS, True),
+        ("5m", 0, QUARTERS, True),
+    ],
+)
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata"])
+def test_quarters_can_be_asked_for_where_roll_ups_have_them(tmp_path, size, share, spans, published, zone):
+    path = write_config(tmp_path, size=size, zone=zone, privacy=f"count_share = {share}")
+    path.write_text(path.read_text().replace("[rollup]", spans))
+    config = load_config(path)
+    plan = config.plan(1, START_MS)
+    if plan.names:
+        made = grains_of(config.calendar, {span.name: span.size_ms for span in plan.spans})
+        assert any("quarter" in each.grains for each in made.values()) == (published or zone == "Asia/Kolkata")
+    if published or zone == "Asia/Kolkata":
+        assert parse_question(config, "quarter").grain == "quarter"
+    else:
+        with pytest.raises(QuestionError, match=f"--by quarter: days of {zone} are made of hours, no quarters are pub"):
+            parse_question(config, "quarter")
+
+
 @pytest.mark.parametrize(
     ("texts", "part", "problem"),
     [
@@ -76,7 +106,6 @@ def test_rollups_of_every_grain_are_asked_for_on_borders_of_the_finest(config):
         ),
         ({"grain": "week", "last": "7d"}, "--last", "7d is not made of whole weeks: ask for weeks, 4w"),
         ({"grain": "day", "since": "2026-01-02", "until": "2026-01-02"}, "", "--from is not before --to"),
-        ({"grain": "quarter"}, "", "--by quarter: days of Europe/Berlin are made of hours, no quarters are published"),
         ({"grain": "day", "since": "1969-12-31"}, "--from", "'1969-12-31' is before 1970, where times begin here"),
         ({"grain": "day", "until": "x"}, "--to", "'x' is not a time such as 2026-01-31 or 2026-01-31T12:00:00Z"),
         (
