@@ -30,7 +30,7 @@ def unanswered(reader: TopicReader, pipeline: str, question: Question, answered:
         published = extent_of_rollups(reader, pipeline, question.grain)
         windows = None if published.span else extent_of_releases(reader, pipeline).span
     if published.span is None:
-        raise NothingFound(_nothing_at_all(pipeline, question.grain, windows))
+        raise NothingFound(_nothing_at_all(pipeline, question, windows))
     lines = [_of_key(key, published) for key in missing]
     if answered:
         return lines
@@ -39,12 +39,13 @@ def unanswered(reader: TopicReader, pipeline: str, question: Question, answered:
     raise NothingFound("; ".join(lines))
 
 
-def _nothing_at_all(pipeline: str, grain: str | None, windows: Window | None) -> str:
+def _nothing_at_all(pipeline: str, question: Question, windows: Window | None) -> str:
     """windows: where there are releases, None where there are none either."""
     if windows is None:
         return f"pipeline {pipeline} has published nothing yet: no window of it is closed, or every key was withheld"
-    what = f"{grain}s are" if grain else "roll-ups are"
-    return f"pipeline {pipeline}: no {what} published yet, only windows: ask --by window, week or month, or --last"
+    what = f"{question.grain}s are" if question.grain else "roll-ups are"
+    otherwise = "or --last" if question.last is None else f"or --last {question.last.text} without --by"
+    return f"pipeline {pipeline}: no {what} published yet, only windows: ask --by window, week or month, {otherwise}"
 
 
 def _of_key(key: AskedKey, published: PublishedExtent) -> str:

@@ -1,6 +1,7 @@
 """Answers from published records, over a topic that is a list."""
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -9,9 +10,11 @@ from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, Run, marker
 
 from sfm_stream.answers.answer import answer
 from sfm_stream.answers.asked_keys import asked_key
+from sfm_stream.answers.asked_last import LastUnits
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.rows import rows_of
+from sfm_stream.answers.unanswered import unanswered
 from sfm_stream.errors import ConflictError, FormatError, IncompatibleError, NothingFound
 from sfm_stream.estimation.estimate import estimate, lower_bound
 from sfm_stream.estimation.mixed_union import estimate_union
@@ -246,6 +249,11 @@ def test_an_answer_has_its_rows_and_a_line_for_each_key_without_one():
         answer(topics, VIEWS, Question("window", (asked_key("nobody", 1),)))
     with pytest.raises(NothingFound, match="pipeline views: no days are published yet, only windows"):
         answer(Topics(records), VIEWS, question("day"))
+    with pytest.raises(NothingFound, match=r"no days are published yet, .* or --last$"):
+        unanswered(Topics(records), "views", question("day"), frozenset())
+    of_last = replace(question("day"), last=LastUnits("7d", 7, "day", 0))
+    with pytest.raises(NothingFound, match=r"no days are published yet, .* or --last 7d without --by$"):
+        unanswered(Topics(records), "views", of_last, frozenset())
 
 
 # released spans
