@@ -31,9 +31,9 @@ def asked_key(text: str, fields: int) -> AskedKey:
 
     Raises QuestionError where it can be no key of so many fields.
     """
-    encoded = set(_encoded(reading for reading in _readings(text, fields) if len(reading) == fields))
-    if encoded:
-        return AskedKey(text, frozenset(encoded))
+    readings = [reading for reading in _readings(text, fields) if len(reading) == fields]
+    if encoded := frozenset(_encoded(readings)):
+        return AskedKey(text, encoded)
     if not fields:
         raise QuestionError("event.key is []: everything is counted under one key, leave --key out", "--key")
     raise QuestionError(

@@ -15,7 +15,7 @@ def noise_of(config: Config) -> list[str]:
     return list(noisy_levels([planned_span(span) for span in config.budget.spans], config.calendar))
 
 
-def warn_of_noise(config: Config) -> None:
-    """Print them on standard error."""
-    for line in noise_of(config):
+def warn_of_noise(lines: list[str]) -> None:
+    """Print these lines on standard error."""
+    for line in lines:
         click.echo(f"warning: {line}", err=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sfm_stream.cli.noise_warnings import warn_of_noise
+from sfm_stream.cli.noise_warnings import noise_of, warn_of_noise
 from sfm_stream.cli.output import echo_json
 from sfm_stream.cli.run_report import report_json, require_something_counted, say
 from sfm_stream.clock import monotonic_s
@@ -30,7 +30,7 @@ SAY_EVERY_S = 60.0
 def run(config: Path, as_json: bool) -> None:
     """Count CONFIG's input and publish into its output file. Run it again at any time: it goes on where it stopped."""
     loaded = load_config(config)
-    warn_of_noise(loaded)
+    warn_of_noise(noise_of(loaded))
     try:
         with file_workers(loaded) as work, Stop().listening() as stopping, _progress(work.lines) as progress:
             report = run_to_end(work, loaded.rollup.deadline, stopping, progress)

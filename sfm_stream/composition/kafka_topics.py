@@ -32,7 +32,7 @@ def prepare(
     them; it is always created. Raises ConfigError with everything that is wrong.
     """
     source, kafka = config.kafka.topic, config.kafka
-    rules = own_topics(config.pipeline.id, kafka.outbox_retention)
+    needs, rules = _windows(config), own_topics(config.pipeline.id, kafka.outbox_retention)
     found = existing_or_created(cluster, source, rules, kafka.replication, create=create, dead_letters=dead_letters)
     at_start = {source: input_at_start(found[source])}
     at_start |= {rule.name: own_at_start(found[rule.name], rule) for rule in rules}
@@ -40,7 +40,7 @@ def prepare(
         at_start[dead_letters] = dead_letters_at_start(found[dead_letters])
 
     def wrong(now: Mapping[str, TopicFacts]) -> list[str]:
-        return pipeline_changes(at_start.values(), now, source, rules, kafka, _windows(config))
+        return pipeline_changes(at_start.values(), now, source, rules, kafka, needs)
 
     if lines := wrong(found):
         raise ConfigError(*lines)
@@ -52,9 +52,9 @@ def prepare(
 def missing_topics(config: Config, cluster: Cluster) -> list[str]:
     """Topics of the pipeline that do not exist yet. Raises ConfigError if one is wrong or cannot be created."""
     source, kafka = config.kafka.topic, config.kafka
-    rules = own_topics(config.pipeline.id, kafka.outbox_retention)
+    needs, rules = _windows(config), own_topics(config.pipeline.id, kafka.outbox_retention)
     found = existing(cluster, source, rules)
-    if lines := pipeline_changes((), found, source, rules, kafka, _windows(config)):
+    if lines := pipeline_changes((), found, source, rules, kafka, needs):
         raise ConfigError(*lines)
     return missing(cluster, rules, found)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sfm_stream.clock import now_ms
+from sfm_stream.composition.late_records import LateRecords
 from sfm_stream.config.config import Config
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.events.placement import Placement
 from sfm_stream.privacy.coins import SYSTEM_COINS
 from sfm_stream.privacy.key_rules import DeclaredKeys
-from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.types import NO_TIME, EventColumns, InputEnd, Reason, RecordBatch
+from sfm_stream.types import NO_TIME, Reason, RecordBatch
 from sfm_stream.wire.keys import encode_key
 from sfm_stream.workers.extractor import extractor_of
 
@@ -50,7 +50,7 @@ def sample(
     secret = SYSTEM_COINS.digits(32).tobytes()
     placements: dict[int, Placement] = {}
     rows: list[SampleRow] = []
-    late = _Late(config)
+    late = LateRecords(config)
     for batch in batches:
         columns = extractor.columns([batch])
         if placement is not None:
@@ -81,35 +81,6 @@ def sample(
             break
     shown = tuple(rows[:records])
     return Sample(shown, Counter(row.reason for row in shown), late.count)
-
-
-class _Late:
-    """How many records come too late for their window, in the order in which they are read."""
-
-    def __init__(self, config: Config) -> None:
-        self._windows = None if config.whole else config.plan(1, config.window.start or 0).windows
-        self._clocks: dict[int, int] = {}
-        self.count = 0
-
-    def add(self, columns: EventColumns, rows: int) -> None:
-        """The first so many rows of these columns."""
-        if self._windows is None or not len(columns.offsets):
-            return
-        clocks = self._windows.clocks(columns, self._clocks.get(columns.partition, NO_TIME))
-        reasons, _ = self._windows.judge(columns, clocks, 0)
-        self.count += int((reasons[:rows] == Reason.LATE).sum())
-        self._clocks[columns.partition] = int(clocks[-1])
-
-
-def file_batches(config: Config) -> Iterator[RecordBatch]:
-    """The input of a pipeline on files, from its beginning. Opens the input only; commits nothing."""
-    lines = LineInput(config.input_path, complete=True)
-    try:
-        while not isinstance(batch := lines.read(0), InputEnd):
-            if batch is not None:
-                yield batch
-    finally:
-        lines.close()
 
 
 def _digest(data: bytes, secret: bytes) -> str:

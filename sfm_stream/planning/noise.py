@@ -17,22 +17,27 @@ _REMEDY = "(sfm-stream plan says what that is worth)"
 
 def questions_of(spans: Sequence[PlannedSpan], days: Calendar) -> list[PlannedQuestion]:
     """A question, without numbers, for each released span, and for each grain that roll-ups merge from one."""
+    return [question for question, _, _ in _sources(spans, days)]
+
+
+def _sources(spans: Sequence[PlannedSpan], days: Calendar) -> list[tuple[PlannedQuestion, str, int]]:
+    """Each of questions_of, the released span that it is answered from, and how many releases of it."""
     names = [span.name for span in spans]
-    grains = [PlannedQuestion(span) for span in list(_GRAINS)[-len(days.grains) :]]
-    sources = [source_of(grain, names, days) for grain in grains]
-    # A source of one release is the released span itself.
-    merged = [grain for grain, source in zip(grains, sources, strict=True) if source is not None and source[1] > 1]
-    return [*map(PlannedQuestion, names), *merged]
+    released = [(PlannedQuestion(name), name, 1) for name in names]
+    merged = []
+    for grain in list(_GRAINS)[-len(days.grains) :]:
+        question = PlannedQuestion(grain)
+        source = source_of(question, names, days)
+        if source is not None and source[1] > 1:  # a source of one release is the released span itself
+            merged.append((question, *source))
+    return [*released, *merged]
 
 
 def noisy_levels(spans: Sequence[PlannedSpan], days: Calendar) -> Iterator[str]:
     """A line for each level that is noise: a released span, or a grain that roll-ups merge. spans: what is released."""
     released = {span.name: span for span in spans}
-    for asked in questions_of(spans, days):
-        source = source_of(asked, list(released), days)
-        if source is None:
-            continue
-        span, releases = released[source[0]], source[1]
+    for asked, name, releases in _sources(spans, days):
+        span = released[name]
         level = span.level(releases)
         if not level.is_noise:
             continue
