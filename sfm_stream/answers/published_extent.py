@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sfm_stream.answers.published_records import releases_and_markers, rollup_revisions
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Window
+from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import Release, RollupRecord
 
 
@@ -19,17 +20,13 @@ class PublishedExtent:
     keys: set[bytes] = field(default_factory=set)
 
 
-def extent_of_releases(reader: TopicReader, pipeline: str) -> PublishedExtent:
-    """Where the releases of a pipeline lie."""
-    return _extent(record for record, _ in releases_and_markers(reader, pipeline) if isinstance(record, Release))
-
-
-def extent_of_rollups(reader: TopicReader, pipeline: str, grain: str | None) -> PublishedExtent:
-    """Where the roll-ups of a pipeline and of this grain lie; None: of all grains."""
-    return _extent(record for record in rollup_revisions(reader, pipeline) if grain in (None, record.grain))
-
-
-def _extent(records: Iterable[Release | RollupRecord]) -> PublishedExtent:
+def published_extent(reader: TopicReader, pipeline: str, topic: str, grain: str | None = None) -> PublishedExtent:
+    """Where the releases of a pipeline lie, or its roll-ups of this grain; None: of all grains."""
+    records: Iterator[Release | RollupRecord]
+    if topic == SKETCHES:
+        records = (record for record, _ in releases_and_markers(reader, pipeline) if isinstance(record, Release))
+    else:
+        records = (record for record in rollup_revisions(reader, pipeline) if grain in (None, record.grain))
     extent = PublishedExtent()
     for record in records:
         low, high = record.window.start_ms, record.window.end_ms

@@ -6,13 +6,13 @@ from collections.abc import Set
 
 from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.key_notation import key_text
-from sfm_stream.answers.published_extent import PublishedExtent, extent_of_releases, extent_of_rollups
+from sfm_stream.answers.published_extent import PublishedExtent, published_extent
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import NothingFound
 from sfm_stream.readable import local
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Window
-from sfm_stream.units import SKETCHES
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.keys import decode_key
 
 
@@ -24,13 +24,10 @@ def unanswered(reader: TopicReader, pipeline: str, question: Question, answered:
     missing = [key for key in question.keys or () if not key.encoded & answered]
     if answered and not missing:
         return []
-    if question.topic == SKETCHES:
-        published, windows = extent_of_releases(reader, pipeline), None
-    else:
-        published = extent_of_rollups(reader, pipeline, question.grain)
-        windows = None if published.span else extent_of_releases(reader, pipeline).span
+    published = published_extent(reader, pipeline, question.topic, question.grain)
     if published.span is None:
-        raise NothingFound(_nothing_at_all(pipeline, question, windows))
+        has_windows = question.topic == ROLLUPS and published_extent(reader, pipeline, SKETCHES).span is not None
+        raise NothingFound(_nothing_at_all(pipeline, question, has_windows))
     lines = [_of_key(key, published) for key in missing]
     if answered:
         return lines
@@ -39,9 +36,9 @@ def unanswered(reader: TopicReader, pipeline: str, question: Question, answered:
     raise NothingFound("; ".join(lines))
 
 
-def _nothing_at_all(pipeline: str, question: Question, windows: Window | None) -> str:
-    """windows: where there are releases, None where there are none either."""
-    if windows is None:
+def _nothing_at_all(pipeline: str, question: Question, has_windows: bool) -> str:
+    """has_windows: whether there are releases, of which the roll-ups that are asked for could be made."""
+    if not has_windows:
         return f"pipeline {pipeline} has published nothing yet: no window of it is closed, or every key was withheld"
     what = f"{question.grain}s are" if question.grain else "roll-ups are"
     otherwise = "or --last" if question.last is None else f"or --last {question.last.text} without --by"

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from sfm_stream.config.rules import STDIN, derived, event_schema
+from sfm_stream.config.derived import derived, event_schema
+from sfm_stream.config.rules import STDIN
 from sfm_stream.config.setting_errors import explained
 from sfm_stream.config.tables import (
     EventTable,

@@ -11,6 +11,7 @@ from reference.occupancy import count_law
 
 from sfm_stream.estimation.score import Solution
 from sfm_stream.estimation.union import mixture_estimate, overlap_hypotheses, union
+from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.sfm import NoisyCount
 from sfm_stream.sketch.shape import SketchShape
@@ -196,7 +197,7 @@ def test_the_interval_is_what_moment_and_bounds_share_or_the_bounds(value, low, 
 
 def test_the_value_leaves_a_mixture_that_is_uncertain_or_does_not_fit():
     def between(variance, misfit):
-        return union._between(solution(1000, 900, 1100), union._Assumed(1100.0, variance, misfit))
+        return union._between(solution(1000, 900, 1100), AssumedOverlap(1100.0, variance, misfit))
 
     assert between(0.0, -2.0) == 1100
     assert between(2500.0, 0.0) == 1050
