@@ -6,9 +6,10 @@ from sfm_stream.config.config import Config
 from sfm_stream.errors import StateError
 from sfm_stream.pipeline.counting.position import decode_state
 from sfm_stream.readable import instant
-from sfm_stream.transport.files.released_borders import released_by
+from sfm_stream.transport.files.released_borders import records_of, released_by
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import PartitionState
+from sfm_stream.units import SKETCHES
 
 
 def ingest_worker(config: Config, epoch: int) -> str:
@@ -42,13 +43,19 @@ def require_nothing_lost(config: Config, log: SqliteLog, states: dict[int, Parti
     """
     epoch, start = config.pipeline.epoch, config.window.start
     lost: dict[int, int] = {}
-    for worker, end_ms in log.released.borders.items():
-        found = _epoch_and_span(config, worker)
-        if found is not None and end_ms > _held(states, *found, end_ms - 1):
-            lost[found[0]] = max(end_ms, lost.get(found[0], end_ms))
+    records = log.end_offset(SKETCHES, 0)
+    for worker, noted in log.released.borders.items():
+        number, span = _epoch_and_span(config, worker) or (0, "")
+        if number and span == SKETCHES and noted > records and number in states:
+            end_ms = states[number].drawn_through_ms
+        elif number and span != SKETCHES and noted > _held(states, number, span, noted - 1):
+            end_ms = noted
+        else:
+            continue
+        lost[number] = max(end_ms, lost.get(number, end_ms))
     if lost and (epoch <= max(lost) or start is None or start < max(lost.values())):
         number, border_ms = max(lost.items(), key=lambda item: item[1])
-        held = f"only {_shown(states[number])}" if number in states else "none of them"
+        held = f"not all of them, only {_shown(states[number])}" if number in states else "none of them"
         raise StateError(
             f"{log.path}: epoch {number} of pipeline {config.pipeline.id} has released windows up to "
             f"{instant(border_ms)} into this output, and it holds {held}: it was restored from an older copy, replaced "
@@ -59,6 +66,8 @@ def require_nothing_lost(config: Config, log: SqliteLog, states: dict[int, Parti
         for span, end_ms in state.drawn.items():
             if end_ms > state.start_ms:
                 log.released.note(released_by(ingest_worker(config, number), span), end_ms)
+                if number == epoch:
+                    log.released.note(records_of(ingest_worker(config, number)), records)
 
 
 def _held(states: dict[int, PartitionState], epoch: int, span: str, unknown_ms: int) -> int:

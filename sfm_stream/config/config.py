@@ -39,13 +39,14 @@ from sfm_stream.pipeline.rollup.calendar import Calendar
 from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
-from sfm_stream.privacy.released_span import ReleasedSpan, widest
+from sfm_stream.privacy.released_span import ReleasedSpan, names_in_records, widest
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.grid import Grid, grid_of
 from sfm_stream.windows.tumbling import Tumbling, last_border
 from sfm_stream.windows.whole import Whole
+from sfm_stream.wire.count_fields import epsilon_text
 
 if TYPE_CHECKING:
     from sfm_stream.pipeline.rollup.coverage import Absence
@@ -240,7 +241,7 @@ class Config:
             "shape": str(base.shape),
             "hash": self.item_hash.name,
             "k": base.flip_threshold,
-            **({"count_share": plain(self.settings.privacy.count_share)} if self.settings.privacy.count_share else {}),
+            **({"count_share": epsilon_text(share)} if (share := self.settings.privacy.count_share) else {}),
             "window_ms": base.size_ms,
             "keys": self.settings.privacy.keys,
             "selection": [plain(selected.epsilon), plain(selected.delta)] if selected else None,
@@ -252,7 +253,7 @@ class Config:
             **({} if self.clock_margin_ms is None else {"clock_margin_ms": self.clock_margin_ms}),
             **({"order": "any", "window_end_ms": self.window.end} if self.whole else {}),
             # What earlier versions did not have is left out where it is not used, so that their epochs go on.
-            **({} if base.size_ms else {"window": [base.name, self.calendar.zone]}),
+            **({"window": self._length_parts(base)} if names_in_records(self.budget.spans) else {}),
             **({"spans": [self._span_parts(span) for span in coarser]} if coarser else {}),
             "partitions": partitions,
             **({"partitioner": self.settings.kafka.partitioner} if self.settings.kafka else {}),
@@ -260,8 +261,11 @@ class Config:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     def _span_parts(self, span: ReleasedSpan) -> list[object]:
-        length = [span.name, self.calendar.zone] if span.size_ms is None else span.size_ms
-        return [length, str(span.shape), span.flip_threshold, plain(span.count_epsilon)]
+        return [*self._length_parts(span), str(span.shape), span.flip_threshold, epsilon_text(span.count_epsilon)]
+
+    def _length_parts(self, span: ReleasedSpan) -> list[str]:
+        """The name of a span as its records have it ("1h" and "hour" are two), and the zone that decides its length."""
+        return [span.name, *([] if span.size_ms else [self.calendar.zone])]
 
 
 def load_config(path: Path) -> Config:
@@ -281,6 +285,8 @@ def parse_config(text: str, folder: Path, name: str = "configuration") -> Config
         table = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name}: not TOML: {error}") from None
+    except (ValueError, ArithmeticError, RecursionError):
+        raise ConfigError(f"{name}: a number in it, or the depth of its brackets, is out of all bounds") from None
     try:
         settings = Settings.model_validate(table)
     except ValidationError as error:

@@ -47,6 +47,16 @@ def windows_per_day(size_ms: int | None, longest_day_ms: int, day_step_ms: int) 
     return -(-(latest_ms + longest_day_ms) // size_ms)
 
 
+def names_in_records(spans: tuple[ReleasedSpan, ...]) -> tuple[str, ...]:
+    """The names of the spans as every record of them has them; none where the length of a window and its bits are all
+    that there is to say, so that records are of version 1 of the format. spans: the base span first.
+    """
+    (base, *coarser) = spans
+    if not coarser and base.size_ms is not None and not base.count_epsilon:
+        return ()
+    return tuple(span.name for span in spans)
+
+
 def widest(spans: tuple[ReleasedSpan, ...]) -> SketchShape:
     """The shape with the most buckets and the most levels of all spans, which folds into the shape of each."""
     return SketchShape(max(span.shape.buckets for span in spans), max(span.shape.levels for span in spans))

@@ -40,7 +40,8 @@ def statement(
     log does not give them. whole: the input is counted whole, in any order.
     """
     lines = [
-        f"Pipeline {pipeline}. {_promises(keys, budget)} for neighbouring inputs in which {_UNITS[unit, whole]}.",
+        f"Pipeline {pipeline}. {_promises(keys, budget)} for neighbouring inputs in which {_UNITS[unit, whole]}."
+        + _which_window(budget),
         *([] if clock_margin_ms is None else [_assumption(clock_margin_ms)]),
         _keys(keys),
         *(_parts(span, len(budget.spans) > 1) for span in budget.spans if span.count_epsilon),
@@ -70,6 +71,16 @@ def _promises(keys: KeyRule, budget: Budget) -> str:
     return (
         f"What is published for each key is ({each}){provided} and of all spans together differentially private with "
         f"the sum of these epsilons{' and deltas' if budget.delta_selection else ''},"
+    )
+
+
+def _which_window(budget: Budget) -> str:
+    """The window of the unit, where there are windows of several spans."""
+    if len(budget.spans) == 1:
+        return ""
+    return (
+        f" For what is published of one span that is a window of this span; for all spans together it is one of "
+        f"{budget.spans[0].name}, the finest: over a longer time each window in it is paid for, as is said below."
     )
 
 

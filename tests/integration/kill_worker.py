@@ -41,7 +41,7 @@ class DyingCoins(NoFlips):
 
 def plant(point: str, count: int) -> None:
     """Put the death into the seams of the real classes."""
-    append, read, note, left = SqliteLog.append, LineInput.read, ReleasedBorders.note, [count]
+    append, read, note, left = SqliteLog.append, LineInput.read, ReleasedBorders.note_all, [count]
 
     def dying_append(self, worker, step):
         left[0] -= 1
@@ -52,11 +52,11 @@ def plant(point: str, count: int) -> None:
             die()
         return done
 
-    def dying_note(self, worker, end_ms):
-        left[0] -= end_ms > self.borders.get(worker, 0)
+    def dying_note(self, ends):
+        left[0] -= any(end > self.borders.get(worker, 0) for worker, end in ends.items())
         if left[0] == 0:
             die()
-        note(self, worker, end_ms)
+        note(self, ends)
 
     def dying_read(self, partition):
         batch = read(self, partition)
@@ -69,7 +69,7 @@ def plant(point: str, count: int) -> None:
     if point in ("before-commit", "after-commit"):
         SqliteLog.append = dying_append  # type: ignore[method-assign]
     if point == "before-note":
-        ReleasedBorders.note = dying_note  # type: ignore[method-assign]
+        ReleasedBorders.note_all = dying_note  # type: ignore[method-assign]
     if point == "bytes":
         LineInput.read = dying_read  # type: ignore[method-assign]
 

@@ -86,6 +86,8 @@ class WindowCounter:
         self._position = columns.next_offset
         if len(clocks):
             self._advance(lambda schedule: schedule.arrived(int(clocks[-1])))
+        if len(self.keys) > self.plan.limits.max_open_keys:
+            self._free_keys()  # ids that no window holds are freed late, see _forget(), and are no reason to stop
         self._require_memory()
         return dropped(columns, reasons)
 
@@ -195,8 +197,12 @@ class WindowCounter:
         span.forget(closed)
         # What leaves a base window is mostly held by a coarser one, and to look at that costs time.
         if not self._coarser or span is not self.base or len(self.keys) > 2 * self._kept_keys:
-            self.keys.retain(np.concatenate([each.store.live_keys() for each in self.spans]))
-            self._kept_keys = len(self.keys)
+            self._free_keys()
+
+    def _free_keys(self) -> None:
+        """Free the ids of keys that no window holds."""
+        self.keys.retain(np.concatenate([span.store.live_keys() for span in self.spans]))
+        self._kept_keys = len(self.keys)
 
     def _moved_position(self) -> Prepared[PartitionState] | None:
         moved = self._state_at(self.base, self.base.progress)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sfm_stream.errors import StateError
 from sfm_stream.privacy.key_rules import KeyRule
-from sfm_stream.privacy.released_span import ReleasedSpan
+from sfm_stream.privacy.released_span import ReleasedSpan, names_in_records
 from sfm_stream.readable import duration
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.windows.grid import CalendarGrid, Grid
@@ -63,13 +63,8 @@ class CountingPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the spans as every record has them; none where the length of a window and its bits are all that
-        there is to say, so that its records are of version 1 of the format.
-        """
-        (base, *coarser) = self.spans
-        if not coarser and base.size_ms is not None and not base.count_epsilon:
-            return ()
-        return tuple(span.name for span in self.spans)
+        """The names of the spans as every record has them; none where records are of version 1 of the format."""
+        return names_in_records(self.spans)
 
     @property
     def first_border_ms(self) -> int:

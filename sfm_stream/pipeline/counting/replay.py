@@ -6,7 +6,6 @@ with it would find their records late.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +55,7 @@ class ReplayPoints:
         still_open = [point for start_ms, point in self._points.items() if start_ms >= closed_through_ms]
         return min(still_open, default=none_open)
 
-    def forget(self, starts_ms: Iterable[int]) -> None:
-        """Drop the points of closed windows."""
-        for start_ms in starts_ms:
-            self._points.pop(start_ms, None)
+    def forget(self, closed_through_ms: int) -> None:
+        """Drop the points of windows that are closed."""
+        for start_ms in [start_ms for start_ms in self._points if start_ms < closed_through_ms]:
+            del self._points[start_ms]

@@ -94,6 +94,7 @@ class SpanCounter:
         return [start_ms for start_ms in self.store.starts() if start_ms < progress.closed_through_ms]
 
     def forget(self, closed: list[int]) -> None:
-        """Drop the raw state of closed windows."""
+        """Drop the raw state of closed windows, and where replay would begin for them."""
         for start_ms in closed:
             self.store.drop(start_ms)
+        self.replay.forget(self.progress.closed_through_ms)

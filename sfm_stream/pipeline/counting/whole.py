@@ -162,8 +162,14 @@ class WholeCounter(WindowCounter):
             self._require_memory()
 
     def _forget(self, span: SpanCounter, closed: list[int]) -> None:
-        """As WindowCounter, but ids of keys stay: no record follows that would need one."""
+        """As WindowCounter, but ids of keys stay: no record follows that would need one.
+
+        Raises StateError where the coarser windows that took the cells are more than a partition may hold: no record
+        follows with which that would be noticed.
+        """
         span.forget(closed)
+        if self._coarser and span is self.base:
+            self._require_memory()
 
     def _state_at(self, span: SpanCounter, progress: SpanProgress) -> PartitionState:
         """Replay starts at the first byte until all is closed; then there is nothing left to read."""

@@ -3,6 +3,9 @@
 An output that was deleted, or replaced by an older copy of itself, holds less than was handed on to readers. Counting
 on from there would draw the same windows a second time. This file shows that something is missing.
 
+A window of many keys takes several steps, so the number of records is noted too: a copy that was made between two of
+them has the same border, and fewer records.
+
 A border is noted after the commit that it belongs to. It is written to a new file, which replaces the old one once it
 is on disk, so no border is ever lowered. After a kill between commit and note the border is lower than the output's;
 that is corrected when the output is opened again.
@@ -20,6 +23,7 @@ import msgspec
 
 from sfm_stream.errors import StateError, StorageError
 from sfm_stream.transport.files.storage_faults import NEW_EPOCH
+from sfm_stream.units import SKETCHES
 
 VERSION = 1
 
@@ -52,13 +56,18 @@ class ReleasedBorders:
     def note(self, worker: str, end_ms: int) -> None:
         """Windows up to end_ms are released; it is on disk on return. An earlier end than the noted one does nothing.
 
-        worker: of released_by().
+        worker: of released_by(), or of records_of() for a number of records in place of an end.
 
         Raises StorageError. The border is then noted or not, and a border noted before still holds.
         """
-        if end_ms <= self._borders.get(worker, end_ms - 1):
+        self.note_all({worker: end_ms})
+
+    def note_all(self, ends: Mapping[str, int]) -> None:
+        """As note(), of several at once."""
+        later = {worker: end for worker, end in ends.items() if end > self._borders.get(worker, end - 1)}
+        if not later:
             return
-        borders = self._borders | {worker: end_ms}
+        borders = self._borders | later
         try:
             self._write(msgspec.json.encode(_Content(VERSION, borders, _digest(borders))))
         except OSError as error:
@@ -109,6 +118,11 @@ class ReleasedBorders:
 def released_by(worker: str, span: str) -> str:
     """The name under which a border of a span is noted. span: as in Step."""
     return f"{worker}/{span}" if span else worker
+
+
+def records_of(worker: str) -> str:
+    """The name under which the number of sketch records is noted that the output held behind a step of a worker."""
+    return f"{worker}/{SKETCHES}"
 
 
 def sync_directory(path: str) -> None:

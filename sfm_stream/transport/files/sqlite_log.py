@@ -23,9 +23,10 @@ from sfm_stream.errors import StateError
 from sfm_stream.transport.files.lockfile import WriterLock
 from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.log_schema import Content, checksum, make_current, position_checksum
-from sfm_stream.transport.files.released_borders import ReleasedBorders, released_by, sync_directory
+from sfm_stream.transport.files.released_borders import ReleasedBorders, records_of, released_by, sync_directory
 from sfm_stream.transport.files.storage_faults import opening, require_one_name, require_readable
 from sfm_stream.types import Record, Step
+from sfm_stream.units import SKETCHES
 
 
 class SqliteLog(LogReader):
@@ -75,15 +76,17 @@ class SqliteLog(LogReader):
                     return False
                 raise
             try:
-                self._insert(worker, step)
+                ends = self._insert(worker, step)
                 self._db.execute("COMMIT")
             except BaseException:
                 # A full disk makes SQLite roll back by itself.
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
-            for span, end_ms in step.drawn:
-                self.released.note(released_by(worker, span), end_ms)
+            noted = {released_by(worker, span): end_ms for span, end_ms in step.drawn}
+            if (SKETCHES, 0) in ends:
+                noted[records_of(worker)] = ends[SKETCHES, 0]
+            self.released.note_all(noted)
         return True
 
     def close(self) -> None:
@@ -106,8 +109,8 @@ class SqliteLog(LogReader):
         self._content = Content.CURRENT
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _insert(self, worker: str, step: Step) -> None:
-        """The rows of a step, inside its transaction."""
+    def _insert(self, worker: str, step: Step) -> dict[tuple[str, int], int]:
+        """The rows of a step, inside its transaction. Returns (topic, partition) to its end, where it has grown."""
         rows = [(*row, checksum(*row)) for row in self._numbered(step.publish)]
         self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         ends = {(topic, partition): offset + 1 for topic, partition, offset, *_ in rows}
@@ -121,6 +124,7 @@ class SqliteLog(LogReader):
             "SET offset = excluded.offset, metadata = excluded.metadata, checksum = excluded.checksum",
             [(*position, position_checksum(*position)) for position in positions],
         )
+        return ends
 
     def _numbered(self, records: tuple[Record, ...]) -> list[tuple[str, int, int, int, bytes, bytes]]:
         """Rows with the offsets they get, looked up inside the transaction."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sfm_stream.config.config import parse_config
+from sfm_stream.config.config import Config, parse_config
 from sfm_stream.errors import ConfigError
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.hashing import XXH64
@@ -178,3 +178,56 @@ def test_a_share_of_epsilon_pays_for_the_count_and_the_budget_is_that_of_both_to
     assert config.budget.epsilon_per_day == 2 * 96
     (span,) = parse_config(toml(WITHOUT_COUNTS), Path()).budget.spans
     assert (span.epsilon, span.bits_epsilon, span.count_epsilon) == (1, 1, 0)
+
+
+SPAN = "[[spans]]\nsize = {}\nepsilon = {}\ncount_share = {}\n"
+
+
+def with_spans(*tables: str, settings: dict[str, str | None] | None = None) -> Config:
+    return parse_config("\n".join([toml(settings or {}), *tables]), Path())
+
+
+def test_the_fingerprint_has_every_name_that_records_have() -> None:
+    """ "1h" and "hour" are the same windows under two names: one epoch has records of one of them."""
+    hour, one_hour = ({"window.size": size} for size in ('"hour"', '"1h"'))
+    assert with_spans(settings=hour).own_fingerprint != with_spans(settings=one_hour).own_fingerprint
+    nameless = [with_spans(settings={**size, **WITHOUT_COUNTS}).own_fingerprint for size in (hour, one_hour)]
+    assert nameless[0] == nameless[1], "records without a name of their span"
+    spans = [with_spans(SPAN.format(size, 1, 0)).own_fingerprint for size in ('"hour"', '"1h"')]
+    assert spans[0] != spans[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(('"day"', "1", "0.1"), ('"day"', "1.0", "0.10")), (('"60m"', "1", "0"), ('"1h"', "1", "0"))]
+)
+def test_two_spellings_of_one_value_have_one_fingerprint(one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    assert with_spans(SPAN.format(*one)).own_fingerprint == with_spans(SPAN.format(*other)).own_fingerprint
+
+
+@pytest.mark.parametrize(
+    ("span", "settings"),
+    [
+        (('"week"', "1", "0.1"), {}),
+        (('"day"', "2", "0.1"), {}),
+        (('"day"', "1", "0.2"), {}),
+        (('"day"', "1", "0"), {}),
+        (('"day"', "1", "0.1\nbuckets = 2048"), {}),
+        (('"day"', "1", "0.1\nlevels = 20"), {}),
+        (('"day"', "1", "0.1"), {"rollup.zone": '"Europe/Berlin"'}),
+        (('"day"', "1", "0.1"), {"privacy.count_share": "0.2"}),
+        (('"day"', "1", "0.1"), {"privacy.epsilon": "2"}),
+    ],
+)
+def test_no_setting_of_a_span_changes_within_an_epoch(span: tuple[str, ...], settings: dict[str, str | None]) -> None:
+    day = with_spans(SPAN.format('"day"', "1", "0.1"))
+    assert with_spans(SPAN.format(*span), settings=settings).own_fingerprint != day.own_fingerprint
+
+
+@pytest.mark.parametrize(
+    "table",
+    [SPAN.format('"day"', "1" * 5000, 0), SPAN.format('"day"', "1e" + "9" * 30, 0), SPAN.format("[" * 20_000, 1, 0)],
+    ids=["digits", "exponent", "brackets"],
+)
+def test_what_no_reader_of_toml_can_hold_is_an_error_of_the_configuration(table: str) -> None:
+    with pytest.raises(ConfigError, match=r"^configuration: a number in it, or the depth of its brackets"):
+        with_spans(table)

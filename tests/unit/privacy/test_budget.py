@@ -190,6 +190,15 @@ def test_the_statement_names_the_unit(unit, words, others):
     assert not any(word in said for word in others)
 
 
+def test_the_statement_of_several_spans_says_which_window_its_promise_is_of():
+    """All records of a day change 288 releases of windows: the sum of one of each is no bound for them."""
+    day = ReleasedSpan("day", None, Decimal(1), 1, Decimal(0), SketchShape(4096, 24))
+    budget = Budget((*BITS_ONLY.spans, day), Decimal(0), Decimal(0), DAY_MS, HOUR_MS)
+    first = text(PRESENCE, "removed", budget).split("\n\n")[0]
+    assert "of one span that is a window of this span; for all spans together it is one of 30m, the finest" in first
+    assert "the finest" not in text(PRESENCE, "removed")
+
+
 def test_the_first_sentence_promises_nothing_to_who_is_alone_where_presence_is_public():
     alone = "provided that the key has another item in that window"
     assert alone in text(PRESENCE).split("\n\n")[0]

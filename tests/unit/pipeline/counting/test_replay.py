@@ -48,5 +48,5 @@ def test_later_records_of_a_window_do_not_move_its_point():
 
 def test_points_of_closed_windows_are_forgotten():
     points = noted([(100, 5), (110, 15)])
-    points.forget([0])
+    points.forget(10)
     assert points.earliest(0, HERE) == ReplayPoint(110, 5)

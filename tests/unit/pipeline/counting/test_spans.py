@@ -241,6 +241,27 @@ def test_keys_are_held_while_any_window_holds_them_and_freed_then():
     assert counter.open_windows == 2, "the base window of f, and the long one of e"
 
 
+def test_where_replay_begins_is_forgotten_with_its_window():
+    plan = spans_plan(coarser=("60ms",))
+    counter = WindowCounter(plan, 0, first_state(plan), keys := table_of(plan), QUIET)
+    for offset, time in enumerate(range(5, 900, 10)):
+        counter.add(columns_of([Row(offset, time, time, "a", 1)], keys))
+        drain(counter, Log())
+        for span in counter.spans:
+            assert min(span.replay._points, default=time) >= span.progress.closed_through_ms
+
+
+def test_keys_that_no_window_holds_are_no_reason_to_stop():
+    """Of the windows before the first long one nothing is absorbed: what they held is free once they are closed."""
+    plan = spans_plan(coarser=("60ms",), start=10, max_open_keys=6)
+    counter = WindowCounter(plan, 0, first_state(plan), keys := table_of(plan), QUIET)
+    for time in (15, 25, 35, 45, 55):
+        rows = [Row(10 * time + n, time, time, f"{time}.{n}", 1) for n in range(3)]
+        counter.add(columns_of(rows, keys))
+        drain(counter, Log())
+    assert {"55.0", "55.1", "55.2"} <= set(keys)
+
+
 def test_selection_is_drawn_for_each_window_of_each_span():
     """With coins that always select, each span has its release; with those that never do, none has."""
     for digit, count in ((0, 3), (255, 0)):

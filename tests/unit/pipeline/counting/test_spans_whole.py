@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.naive_spans import NaiveSpan, fixed, naive_spans
 from reference.naive_windows import Row
-from support.counting_runs import PRESENCE, Same, batches_of
+from support.counting_runs import PRESENCE, SMALL, Log, Same, batches_of, drain
 from support.span_runs import assert_in_order, lit_cells, marked, spans_plan
-from support.whole_runs import run_whole
+from support.whole_runs import begin, read, run_whole
 
+from sfm_stream.errors import StateError
+from sfm_stream.pipeline.counting.position import decode_state, encode_state
+from sfm_stream.types import Commit
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.grid import FixedGrid
 from sfm_stream.windows.whole import Whole
@@ -58,3 +62,24 @@ def test_each_span_has_its_windows_and_each_window_its_items(events, start, unti
     closed = {span.name: span.released(0, 2000) for span in spans}
     assert marked(log.records) == {name: windows for name, windows in closed.items() if windows}
     assert_in_order(plan, log.records)
+
+
+def test_coarser_windows_that_outgrow_the_memory_stop_it_and_a_larger_limit_goes_on():
+    """What two coarser windows take of each base window is held twice more, after the last record was read."""
+    rows = [Row(n, n % 240, n % 240, f"k{n}", n % SMALL.cells) for n in range(2400)]
+    plan = replace(spans_plan(coarser=("120ms", "240ms"), size=10), windows=Whole(FixedGrid(10), 0, 0, 0, 240, None))
+    counter = begin(plan, Same(255))
+    read(counter, [rows])
+    held = counter.raw_bytes
+    tight = replace(plan, limits=replace(plan.limits, max_raw_bytes=held * 5 // 4))
+    counter, log = begin(tight, Same(255)), Log()
+    read(counter, [rows])
+    with pytest.raises(StateError, match=r"raw sketches hold .*Raise it"):
+        drain(counter, log)
+    done = decode_state(Commit(0, counter.state.offset, encode_state(counter.state)))
+    counter = begin(plan, Same(255), done)
+    read(counter, [rows])
+    rest = Log()
+    drain(counter, rest)
+    once, _ = run_whole(plan, [rows], Same(255))
+    assert [*log.records, *rest.records] == once.records

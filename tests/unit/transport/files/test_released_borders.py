@@ -112,7 +112,9 @@ def test_the_log_notes_what_is_drawn_and_nothing_else(output: str) -> None:
     log.append("ingest/a/2", Step((Record(SKETCHES, 0, b"k", b"v", 60),), drawn=(("day", 60),)))
     log.append("ingest/a/2", Step((), (Commit(0, 5, b"all withheld"),), drawn=(("5m", 70),)))
     log.close()
-    assert ReleasedBorders(output).borders == {"ingest/a/1": 60, "ingest/a/2/5m": 70, "ingest/a/2/day": 60}
+    records = {"ingest/a/1/sketches": 1, "ingest/a/2/sketches": 3}
+    drawn = {"ingest/a/1": 60, "ingest/a/2/5m": 70, "ingest/a/2/day": 60}
+    assert ReleasedBorders(output).borders == drawn | records
 
 
 def test_a_step_that_is_committed_and_not_noted_is_there(output: str, monkeypatch) -> None:
