@@ -176,7 +176,7 @@ def counted(what: str, item: bytes, wide: int = 100) -> tuple[Log, dict[Reason, 
     """The example: people, X in window 2, the same people; what was released, and what was dropped."""
     rows = [*others(wide), (value(item, 25), 25), *others(wide)]
     plan = replace(plan_of(DECLARED), limits=Limits())
-    extractor = PythonExtractor(format_of(FORM), plan.span.shape, keys=(keys := table_of(plan)))
+    extractor = PythonExtractor(format_of(FORM), plan.spans[0].shape, keys=(keys := table_of(plan)))
     counter = WindowCounter(plan, 0, first_state(plan), keys, Same(255))
     dropped: dict[Reason, int] = {}
     for batch in batches(rows):
@@ -266,7 +266,7 @@ def test_a_line_longer_than_a_record_may_be_gives_its_time_up_to_a_bound(tmp_pat
     path.write_bytes(b"\n".join([*rows, value(b'"%b"' % (b"x" * 4000), 25, order=2)]))
     lines = LineInput(str(path), complete=True, max_line_bytes=2000, chunk_bytes=64)
     times, reasons = [], []
-    extractor = PythonExtractor(format_of(form), plan_of().span.shape, keys=table_of(plan_of()))
+    extractor = PythonExtractor(format_of(form), plan_of().spans[0].shape, keys=table_of(plan_of()))
     while not isinstance(batch := lines.read(0), InputEnd):
         if batch is not None:
             columns = extractor.columns([batch])
