@@ -232,7 +232,9 @@ def test_windows_that_fill_the_base_spans_fit(zone, minutes):
     ],
 )
 def test_windows_that_do_not_fit_are_refused(zone, minutes):
-    with pytest.raises(ConfigError, match=r"^rollup\.zone: .*choose a window\.size that divides (15|60) min$"):
+    with pytest.raises(
+        ConfigError, match=r'^rollup\.zone: .*choose a window\.size that divides (15|60) min, or "day"$'
+    ):
         of(zone, minutes * MINUTE_MS)
 
 
