@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from reference.naive_cover import naive_cover
 from reference.naive_days import day_borders
-from support.embedded_runs import here, run_here, write_config, write_events
+from support.embedded_runs import asked, require_near, run_here, write_config, write_events
 
 ZONE = "Asia/Kathmandu"
 QUARTER_MS, HOUR_MS = 900_000, 3_600_000
@@ -57,17 +56,6 @@ def app(tmp_path_factory) -> Path:
     config.write_text(config.read_text() + SPANS)
     run_here(config)
     return config
-
-
-def asked(config: Path, *question: str) -> list[dict[str, object]]:
-    done = here("estimate", config, *question, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def require_near(row: dict[str, object], exact: int) -> None:
-    """Six standard errors: 2e-9 two-sided."""
-    assert abs(row["estimate"] - exact) <= 6 * max(row["standard_error"], 1)
 
 
 def naive_releases(low: int, high: int) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from datetime import date, datetime, timedelta
@@ -10,7 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from support.embedded_runs import here, run_here, write_config, write_events
+from support.embedded_runs import asked, here, require_near, run_here, write_config, write_events
 
 from sfm_stream.answers.answer import answer
 from sfm_stream.answers.question import parse_question
@@ -56,17 +55,6 @@ def app(tmp_path_factory) -> Path:
     config.write_text(config.read_text() + '[[spans]]\nsize = "day"\nepsilon = 8\n')
     run_here(config)
     return config
-
-
-def asked(config: Path, *question: str) -> list[dict[str, object]]:
-    done = here("estimate", config, *question, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def require_near(row: dict[str, object], exact: int) -> None:
-    """Six standard errors: 2e-9 two-sided."""
-    assert abs(row["estimate"] - exact) <= 6 * max(row["standard_error"], 1)
 
 
 def test_weeks_count_the_users_of_their_days(app):

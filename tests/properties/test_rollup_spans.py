@@ -21,14 +21,14 @@ from support.rollup_runs import (
     bits_of,
     cheap_estimate,
     marker,
-    place_of,
     release,
 )
+from support.rollup_walks import disturb, require_same_records
 
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.sketch.merge import merge_tally
-from sfm_stream.wire.codec import decode, encode
+from sfm_stream.wire.codec import decode
 from sfm_stream.wire.keys import encode_key
 
 SIZES_MS = {f"{n}m": n * MINUTE_MS for n in (5, 15, 20, 30)} | {
@@ -217,30 +217,6 @@ def test_restarts_anywhere_change_nothing(log, expire_h, max_bytes, data):
     whole = run_of(*log)
     whole.finish(expire_ms)
     run = run_of(*log, max_bytes)
-    for _ in range(data.draw(st.integers(0, 25))):
-        what = data.draw(st.sampled_from(["read", "read", "step", "drain", "checkpoint", "restart", "lose", "expire"]))
-        if what == "read":
-            run.read(data.draw(st.integers(1, 20)))
-        elif what == "step" and (step := run.rollup.step()) is not None:
-            run.take(step)
-        elif what == "drain":
-            run.drain()
-        elif what == "checkpoint":
-            run.checkpoint()
-        elif what == "lose":
-            run.rollup.step()
-            run.restart()
-        elif what == "restart":
-            run.restart()
-        elif what == "expire":
-            run.rollup.expire(at(log[0][1]) + data.draw(EXPIRE_H) * HOUR_MS)
-    run.restart()
+    disturb(run, data, 20, lambda: at(log[0][1]) + data.draw(EXPIRE_H) * HOUR_MS)
     run.finish(expire_ms)
-    complete = [{p for p, payload in each.newest.items() if decode(payload).complete} for each in (run, whole)]
-    assert complete[0] == complete[1]
-    for place, payload in whole.newest.items():
-        assert run.newest[place] == payload
-    revisions = [{(place_of(r), r.revision): encode(r) for r in map(decode, each.history)} for each in (run, whole)]
-    assert all(revisions[0][same] == revisions[1][same] for same in revisions[0].keys() & revisions[1].keys())
-    for place in run.newest.keys() - whole.newest.keys():
-        assert place[3] > expire_ms
+    require_same_records(run, whole, expire_ms)

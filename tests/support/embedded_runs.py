@@ -163,3 +163,15 @@ def payloads(output: Path, topic: str) -> list[bytes]:
 
 def _records(output: Path, topic: str) -> list[object]:
     return [decode(value) for value in payloads(output, topic)]
+
+
+def asked(config: Path, *question: str) -> list[dict[str, Any]]:
+    """The rows that `estimate` answers a question with."""
+    done = here("estimate", config, *question, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def require_near(row: dict[str, Any], exact: int) -> None:
+    """Six standard errors: 2e-9 two-sided."""
+    assert abs(row["estimate"] - exact) <= 6 * max(row["standard_error"], 1)
