@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from sfm_stream.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
@@ -45,6 +46,12 @@ def duration(span_ms: int) -> str:
         if span_ms and span_ms % size == 0:
             return f"{span_ms // size}{unit}"
     return f"{span_ms}ms"
+
+
+def decimal_text(number: Decimal) -> str:
+    """A decimal in its one form: no exponent, no zero at the end of a fraction, no digit left out."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def parse_duration(text: str) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sfm_stream.answers.asked_time import parse_instant
 from sfm_stream.config.config import Config
 from sfm_stream.errors import QuestionError
+from sfm_stream.privacy.released_span import names_in_records
 from sfm_stream.readable import local
 from sfm_stream.types import Window
 from sfm_stream.units import FOREVER_MS, QUARTER_MS
@@ -53,8 +54,8 @@ def _has_quarters(config: Config) -> bool:
     The one span of a pipeline without counts has no name in its records: it is merged only (pipeline/rollup/grains.py).
     """
     spans = config.budget.spans
-    named = len(spans) > 1 or any(span.count_epsilon for span in spans)
-    return "quarter" in config.calendar.grains or (named and any(span.size_ms == QUARTER_MS for span in spans))
+    are_passed_on = names_in_records(spans) and any(span.size_ms == QUARTER_MS for span in spans)
+    return "quarter" in config.calendar.grains or bool(are_passed_on)
 
 
 def _nearest(span: Window, around: Callable[[int], Window], zone: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.cover import Candidate, gaps, length_ms, widest_cover, windows_to_fill
@@ -13,7 +14,6 @@ from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.errors import IncompatibleError
 from sfm_stream.estimation.estimate import Estimate, estimate, lower_bound
 from sfm_stream.estimation.mixed_union import estimate_union
-from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
@@ -34,8 +34,8 @@ class KeyUnion:
     waiting: set[tuple[Window, int, int]]
     tallies: dict[int, TallySum] = field(default_factory=dict)
     only: SfmSketch | None = None
-    epsilons: Counter[float] = field(default_factory=Counter)
-    """Of bits and count together: how many releases have it."""
+    prices: Counter[tuple[int, Decimal | None]] = field(default_factory=Counter)
+    """(flip threshold, epsilon of the count) -> how many releases have them."""
 
     @classmethod
     def of(cls, pipeline: str, span: Window, candidates: Sequence[Candidate]) -> KeyUnion:
@@ -56,8 +56,7 @@ class KeyUnion:
         if tally is None:
             tally = self.tallies[sketch.flip_threshold] = TallySum.like(sketch)
         tally.add(sketch)
-        of_count = float(sketch.count.epsilon) if sketch.count else 0.0
-        self.epsilons[epsilon_of(sketch.flip_threshold) + of_count] += 1
+        self.prices[sketch.flip_threshold, sketch.count.epsilon if sketch.count else None] += 1
 
     def row(self, grain: str, key: bytes, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
         """The row of an answer, once nothing is waiting. key: canonical bytes."""
@@ -85,7 +84,7 @@ class KeyUnion:
 
     def epsilon(self, terms: ReleaseTerms) -> float:
         """The most that an item under this key can lose over the releases."""
-        return sum(count * (epsilon + terms.epsilon_selection) for epsilon, count in self.epsilons.items())
+        return sum(count * terms.epsilon_of_release(*price) for price, count in self.prices.items())
 
     @property
     def releases(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ import click
 
 from sfm_stream.composition.sample import Sample, SampleRow
 from sfm_stream.config.config import Config
-from sfm_stream.planning.costs import RECORDS_PER_S
+from sfm_stream.planning.costs import RECORDS_PER_S, window_bytes
 from sfm_stream.readable import duration, instant
 from sfm_stream.types import Reason
 from sfm_stream.units import HOUR_MS
@@ -47,8 +47,6 @@ def say(loaded: Config, statement: str, missing: list[str], looked_at: Sample | 
 
 def _of_spans(loaded: Config) -> str:
     """What several released spans cost in memory, and of a file in order of time what a restart reads again."""
-    from sfm_stream.planning.costs import window_bytes  # formulas of the planner, which one span does not need
-
     spans = loaded.budget.spans
     few, many = (f"{len(spans) * window_bytes(loaded.cells, items):,.0f}" for items in (10, 1000))
     memory = f"an open key of 10 items takes {few} bytes in one window of each span, one of 1,000 items {many}"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import click
 
-from sfm_stream.planning.configuration import written
+from sfm_stream.answers.key_notation import finite
 from sfm_stream.planning.forecast import AnswerForecast, Assumptions, Forecast, SpanForecast
-from sfm_stream.readable import duration
+from sfm_stream.readable import decimal_text, duration
 
 UNIONS = (
     "Errors are relative standard errors. That of a union is the one of its interval where no item comes twice; its "
@@ -33,14 +33,14 @@ def say(expected: Forecast, assumed: Assumptions) -> None:
 
 
 def _span_cells(part: SpanForecast, assumed: Assumptions) -> tuple[str, ...]:
-    span, price = part.span, written(part.price)
+    span, price = part.span, decimal_text(part.price)
     cells = (
         span.name,
-        written(span.epsilon),
+        decimal_text(span.epsilon),
         f"{float(span.count_share):.0%}",
         str(span.shape),
-        f"{part.windows_a_day} x {price} = {written(part.epsilon_a_day)}",
-        f"{part.person_windows} x {price} = {written(part.epsilon_of_person)}",
+        f"{part.windows_a_day} x {price} = {decimal_text(part.epsilon_a_day)}",
+        f"{part.person_windows} x {price} = {decimal_text(part.epsilon_of_person)}",
         f"{part.release_bytes:,}",
         f"up to {part.most_releases:,}",
     )
@@ -68,9 +68,9 @@ def _costs(expected: Forecast, assumed: Assumptions) -> Iterator[str]:
         "" if assumed.active is None else f" A person who is active in {assumed.active} windows of the shortest span"
     )
     yield (
-        f"A day costs an item that is always active epsilon {written(expected.epsilon_a_day)} under one key"
-        + (f", with delta {written(expected.delta_a_day)}" if expected.delta_a_day else "")
-        + (f";{active.lower()} pays {written(expected.epsilon_of_person)}." if active else ".")
+        f"A day costs an item that is always active epsilon {decimal_text(expected.epsilon_a_day)} under one key"
+        + (f", with delta {decimal_text(expected.delta_a_day)}" if expected.delta_a_day else "")
+        + (f";{active.lower()} pays {decimal_text(expected.epsilon_of_person)}." if active else ".")
     )
     yield (
         f"{assumed.keys:,} keys: {_bytes(expected.published_bytes_a_day)} of releases a day, "
@@ -112,14 +112,14 @@ def forecast_json(expected: Forecast) -> dict[str, object]:
         "spans": [
             {
                 "span": part.span.name,
-                "epsilon": written(part.span.epsilon),
-                "count_share": written(part.span.count_share),
+                "epsilon": decimal_text(part.span.epsilon),
+                "count_share": decimal_text(part.span.count_share),
                 "buckets": part.span.shape.buckets,
                 "levels": part.span.shape.levels,
                 "windows_a_day": part.windows_a_day,
-                "epsilon_a_day": written(part.epsilon_a_day),
+                "epsilon_a_day": decimal_text(part.epsilon_a_day),
                 "person_windows": part.person_windows,
-                "epsilon_of_person": written(part.epsilon_of_person),
+                "epsilon_of_person": decimal_text(part.epsilon_of_person),
                 "release_bytes": part.release_bytes,
                 "published_bytes_a_day": part.published_bytes_a_day,
                 "memory_bytes": part.memory_bytes,
@@ -144,9 +144,9 @@ def forecast_json(expected: Forecast) -> dict[str, object]:
             }
             for answer in expected.answers
         ],
-        "epsilon_a_day": written(expected.epsilon_a_day),
-        "epsilon_of_person": written(expected.epsilon_of_person),
-        "delta_a_day": written(expected.delta_a_day),
+        "epsilon_a_day": decimal_text(expected.epsilon_a_day),
+        "epsilon_of_person": decimal_text(expected.epsilon_of_person),
+        "delta_a_day": decimal_text(expected.delta_a_day),
         "published_bytes_a_day": expected.published_bytes_a_day,
         "memory_bytes": expected.memory_bytes,
         "replay_s_of_input": expected.replay_ms // 1000,
@@ -155,4 +155,4 @@ def forecast_json(expected: Forecast) -> dict[str, object]:
 
 
 def _finite(number: float | None) -> float | None:
-    return None if number is None or math.isinf(number) else number
+    return None if number is None else finite(number)

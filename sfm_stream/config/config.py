@@ -40,13 +40,13 @@ from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan, names_in_records, widest
+from sfm_stream.readable import decimal_text
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.grid import Grid, grid_of
 from sfm_stream.windows.tumbling import Tumbling, last_border
 from sfm_stream.windows.whole import Whole
-from sfm_stream.wire.count_fields import epsilon_text
 
 if TYPE_CHECKING:
     from sfm_stream.pipeline.rollup.coverage import Absence
@@ -241,7 +241,7 @@ class Config:
             "shape": str(base.shape),
             "hash": self.item_hash.name,
             "k": base.flip_threshold,
-            **({"count_share": epsilon_text(share)} if (share := self.settings.privacy.count_share) else {}),
+            **({"count_share": decimal_text(share)} if (share := self.settings.privacy.count_share) else {}),
             "window_ms": base.size_ms,
             "keys": self.settings.privacy.keys,
             "selection": [plain(selected.epsilon), plain(selected.delta)] if selected else None,
@@ -261,7 +261,7 @@ class Config:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     def _span_parts(self, span: ReleasedSpan) -> list[object]:
-        return [*self._length_parts(span), str(span.shape), span.flip_threshold, epsilon_text(span.count_epsilon)]
+        return [*self._length_parts(span), str(span.shape), span.flip_threshold, decimal_text(span.count_epsilon)]
 
     def _length_parts(self, span: ReleasedSpan) -> list[str]:
         """The name of a span as its records have it ("1h" and "hour" are two), and the zone that decides its length."""

@@ -96,8 +96,7 @@ def _of_release(
     channel = channel_of(source.flip_threshold)
     if count is None:
         return one_sketch.solve(source.shape, channel, ones, confidence)
-    variance = with_count.count_variance(float(count.epsilon))
-    return with_count.solve(source.shape, channel, ones, count.value, variance, confidence)
+    return with_count.solve(source.shape, channel, ones, count.value, float(count.epsilon), confidence)
 
 
 def channel_of(flip_threshold: int) -> Channel:

@@ -95,3 +95,9 @@ def _bisect(function: Callable[[float], float], reach: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if function(middle) > 0.0 else (low, middle)
     return 0.5 * (low + high)
+
+
+def bounded(low: float, high: float, least: float, most: float) -> tuple[float, float]:
+    """What of an interval lies between two bounds, least <= most; the bounds themselves if they exclude all of it."""
+    inside = max(low, least), min(high, most)
+    return inside if inside[0] <= inside[1] else (least, most)

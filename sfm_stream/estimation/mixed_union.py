@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 
 from sfm_stream.estimation.estimate import Estimate, estimate, judged
+from sfm_stream.estimation.intervals import bounded
 from sfm_stream.estimation.score import Solution
 from sfm_stream.sketch.merge import merge_tallies
 from sfm_stream.sketch.tally import Tally
@@ -40,9 +41,7 @@ def estimate_union(tallies: Sequence[Tally], *, confidence: float = 0.95) -> Est
     each_confidence = min(1.0 - _SHARE_OF_BOUNDS * wrong / len(tallies), 0.999)
     parts = [estimate(tally, confidence=each_confidence) for tally in tallies]
     least, most = max(part.low for part in parts), math.fsum(part.high for part in parts)
-    low, high = max(merged.low, least), min(merged.high, most)
-    if low > high:
-        low, high = least, most
+    low, high = bounded(merged.low, merged.high, least, most)
     unclamped, error = _between(merged, parts)
     value = min(max(unclamped, low), high)
     return judged(Solution(value, unclamped, error, low, high), confidence)

@@ -24,13 +24,13 @@ Array = NDArray[np.float64]
 
 
 def solve(
-    shape: SketchShape, channel: Channel, ones: NDArray[np.int64], count: int, count_variance: float, confidence: float
+    shape: SketchShape, channel: Channel, ones: NDArray[np.int64], count: int, epsilon: float, confidence: float
 ) -> Solution:
     """The estimate from the noisy ones of each level and the noisy count of set cells, with its score interval.
 
-    ones: shape (levels,). count: any integer. count_variance: of its noise, > 0.
+    ones: shape (levels,). count: any integer. epsilon: of the count, > 0.
     """
-    scores, accepted = table(shape, channel, count_variance, confidence)
+    scores, accepted = table(shape, channel, epsilon, confidence)
     sums = one_sketch.level_sums(shape, channel, ones)
     return invert(scores, accepted, with_rest(shape, sums, np.array(count)))
 
@@ -49,16 +49,17 @@ def count_variance(epsilon: float) -> float:
     return 0.5 / math.sinh(0.5 * epsilon) ** 2
 
 
-def standard_error(shape: SketchShape, channel: Channel, count_variance: float, n: float) -> float:
-    """Standard error of the estimate in items where the truth is n >= 0: the least that weights can give (eq. 30)."""
-    _, information, _ = _weights(shape, channel, count_variance, np.array([n]))
-    return 1.0 / math.sqrt(float(information[0]))
+def standard_errors(shape: SketchShape, channel: Channel, epsilon: float, n: Array) -> Array:
+    """Shape (points,): the standard error in items where the truth is n >= 0: the least of any weights (eq. 30)."""
+    _, information, _ = _weights(shape, channel, count_variance(epsilon), n)
+    return np.asarray(1.0 / np.sqrt(information))
 
 
 @lru_cache(maxsize=8)
-def table(shape: SketchShape, channel: Channel, variance: float, confidence: float) -> tuple[Scores, Acceptance]:
+def table(shape: SketchShape, channel: Channel, epsilon: float, confidence: float) -> tuple[Scores, Acceptance]:
     """What does not depend on the data: the score at every n of a grid, and which scores are accepted there."""
-    points = grid(standard_error(shape, channel, variance, 0.0), shape.capacity)
+    variance = count_variance(epsilon)
+    points = grid(float(standard_errors(shape, channel, epsilon, np.zeros(1))[0]), shape.capacity)
     raw, information, means = _weights(shape, channel, variance, points)
     spread = np.sqrt(information)
     weights = raw / spread[:, None]
@@ -66,14 +67,13 @@ def table(shape: SketchShape, channel: Channel, variance: float, confidence: flo
     distance = np.maximum(offset - weights[:, :-1] @ shape.sizes, 0.0)
     scores = Scores(points, weights, offset, spread, distance, 1.0 / spread)
     laplace_share = np.minimum(weights[:, -1] ** 2 * variance, 1.0)
-    above, z = _limits(distance, laplace_share, variance, confidence)
+    above, z = _limits(distance, laplace_share, epsilon, confidence)
     return scores, Acceptance.of_limits(distance, above, z)
 
 
-def _limits(distance: Array, share: Array, variance: float, confidence: float) -> tuple[Array, Array]:
+def _limits(distance: Array, share: Array, epsilon: float, confidence: float) -> tuple[Array, Array]:
     """(h, z) of eq. 11 at each point, by the law of eq. 31. share: of the variance, that the count's noise has."""
     above, z = normal_laplace.limits_above(distance, share, confidence)
-    epsilon = 2.0 * math.asinh(math.sqrt(0.5 / variance))
     if epsilon >= normal_discrete.LEAST_EPSILON:
         steps = normal_discrete.seen(share, epsilon)
         above[steps], z[steps] = normal_discrete.limits_above(distance[steps], share[steps], epsilon, confidence)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from sfm_stream.planning.forecast import Assumptions, PlannedSpan
-from sfm_stream.privacy.epsilon import decimals
+from sfm_stream.readable import decimal_text
 
 _SETTINGS = """\
 [pipeline]
@@ -32,30 +32,24 @@ def toml_lines(spans: Sequence[PlannedSpan], assumed: Assumptions, epsilon_a_day
     yield f"buckets = {finest.shape.buckets}"
     yield f"levels = {finest.shape.levels}"
     yield "[privacy]"
-    yield f"epsilon = {written(finest.epsilon)}"
-    yield f"count_share = {written(finest.count_share)}"
-    yield f"max_epsilon_per_item_day = {written(epsilon_a_day)}"
+    yield f"epsilon = {decimal_text(finest.epsilon)}"
+    yield f"count_share = {decimal_text(finest.count_share)}"
+    yield f"max_epsilon_per_item_day = {decimal_text(epsilon_a_day)}"
     if assumed.selection is None:
         yield 'keys = "declared"'
         yield 'declared = ["/", "/about"]   # the public list of keys; or "selected": docs/privacy.md'
     else:
         yield 'keys = "selected"'
-        yield f"epsilon_selection = {written(assumed.selection.epsilon)}"
-        yield f"delta_selection = {written(assumed.selection.delta)}"
+        yield f"epsilon_selection = {decimal_text(assumed.selection.epsilon)}"
+        yield f"delta_selection = {decimal_text(assumed.selection.delta)}"
     for span in coarser:
         yield "[[spans]]"
         yield f'size = "{span.name}"'
-        yield f"epsilon = {written(span.epsilon)}"
-        yield f"count_share = {written(span.count_share)}"
+        yield f"epsilon = {decimal_text(span.epsilon)}"
+        yield f"count_share = {decimal_text(span.count_share)}"
         yield f"buckets = {span.shape.buckets}"
         yield f"levels = {span.shape.levels}"
     yield "[rollup]"
     yield f'zone = "{assumed.days.zone}"'
     yield "[output]"
     yield 'path = "planned.sqlite"'
-
-
-def written(number: Decimal) -> str:
-    """A decimal as people write it: without an exponent, and without zeros at its end."""
-    with decimals():
-        return f"{number.normalize():f}"

@@ -57,9 +57,7 @@ class Level:
         n: at most the capacity of the shape.
         """
         if self.releases == 1 and self.count_epsilon:
-            variance = with_count.count_variance(self.count_epsilon)
-            errors = [with_count.standard_error(self.shape, self.channel, variance, float(each)) for each in n]
-            return np.array(errors)
+            return with_count.standard_errors(self.shape, self.channel, self.count_epsilon, n)
         if self.releases * math.log1p(self.channel.empty_variance) > _MOST_NOISE:
             return np.full(len(n), math.inf)
         return Scores.at(self._signal(), n).standard_error

@@ -9,7 +9,7 @@ from operator import add
 
 from sfm_stream.errors import BudgetError
 from sfm_stream.privacy.epsilon import decimals, places_for, plain
-from sfm_stream.privacy.released_span import ReleasedSpan
+from sfm_stream.privacy.released_span import ReleasedSpan, windows_per_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Budget:
 
     def windows_per_day(self, span: ReleasedSpan) -> int:
         """The most windows of this span that the longest day in use touches."""
-        return span.windows_per_day(self.longest_day_ms, self.day_step_ms)
+        return windows_per_day(span.size_ms, self.longest_day_ms, self.day_step_ms)
 
     @property
     def epsilon_per_day(self) -> Decimal:

@@ -33,13 +33,12 @@ class ReleasedSpan:
         with decimals(places_for(self.epsilon) + places_for(self.count_epsilon)):
             return self.epsilon - self.count_epsilon
 
-    def windows_per_day(self, longest_day_ms: int, day_step_ms: int) -> int:
-        """The most windows of this span that one day can touch. day_step_ms: every day begins on a multiple of it."""
-        return windows_per_day(self.size_ms, longest_day_ms, day_step_ms)
-
 
 def windows_per_day(size_ms: int | None, longest_day_ms: int, day_step_ms: int) -> int:
-    """The most windows of this size that one day can touch. size_ms, day_step_ms: as in ReleasedSpan."""
+    """The most windows of this size that one day can touch; None: a day, week or month of a zone.
+
+    day_step_ms: every day begins on a multiple of it.
+    """
     if size_ms is None:
         return 1
     # The later in a window a day begins, the more windows it touches.

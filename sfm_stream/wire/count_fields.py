@@ -9,6 +9,7 @@ from typing import Any
 
 from sfm_stream.errors import FormatError
 from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON
+from sfm_stream.readable import decimal_text
 from sfm_stream.sketch.sfm import NoisyCount
 
 MAX_EPSILON_TEXT = 64
@@ -17,11 +18,8 @@ _EPSILON = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 
 @lru_cache(maxsize=64)
 def epsilon_text(epsilon: Decimal | None) -> str:
-    """The decimal in its one form: no exponent, no zero at the end of a fraction, no digit left out. "" for None."""
-    if epsilon is None:
-        return ""
-    text = format(epsilon, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    """The decimal in its one form; "" for None."""
+    return "" if epsilon is None else decimal_text(epsilon)
 
 
 def epsilon_of_text(text: str) -> Decimal | None:

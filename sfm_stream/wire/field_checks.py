@@ -8,7 +8,16 @@ from functools import lru_cache
 from sfm_stream.errors import FormatError
 from sfm_stream.readable import duration
 from sfm_stream.types import Window
-from sfm_stream.units import DAY_MS, HOUR_MS, INT31_MAX, INT64_MAX, LONGEST_DAY_MS, QUARTER_MS, SHORTEST_DAY_MS
+from sfm_stream.units import (
+    CALENDAR_UNITS,
+    DAY_MS,
+    HOUR_MS,
+    INT31_MAX,
+    INT64_MAX,
+    LONGEST_DAY_MS,
+    QUARTER_MS,
+    SHORTEST_DAY_MS,
+)
 
 SPANS_MS = {
     "quarter": (QUARTER_MS, QUARTER_MS),
@@ -18,7 +27,7 @@ SPANS_MS = {
     "month": (27 * DAY_MS - 2 * HOUR_MS, 31 * DAY_MS + 2 * HOUR_MS),
 }
 """Shortest and longest span of each grain. A zone that crossed the date line has left out a day."""
-CALENDAR_SPANS = ("hour", "day", "week", "month")
+CALENDAR_SPANS = ("hour", *CALENDAR_UNITS)
 """The names of released spans that are no lengths of time."""
 
 PIPELINE = re.compile(r"[a-z0-9._-]{1,64}")

@@ -52,7 +52,7 @@ class SizeEstimates:
             rows = np.flatnonzero(budgets == epsilon)
             if epsilon:
                 variance = with_count.count_variance(float(epsilon))
-                scores, _ = with_count.table(shape, channel, variance, confidence)
+                scores, _ = with_count.table(shape, channel, float(epsilon), confidence)
                 data = with_count.with_rest(shape, sums[rows], noisy[rows])
                 of_bits, of_count = scores.weights[:, :-1] - scores.weights[:, -1:], scores.weights[:, -1]
             else:

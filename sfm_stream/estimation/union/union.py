@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.estimation.intervals import two_sided_z
+from sfm_stream.estimation.intervals import bounded, two_sided_z
 from sfm_stream.estimation.score import Solution
 from sfm_stream.estimation.union import mixture_estimate, moment_estimate
 from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap, assumed_overlap
@@ -90,7 +90,4 @@ def _between(moment: Solution, assumed: AssumedOverlap) -> float:
 def _bounded(moment: Solution, least: float, most: float) -> tuple[float, float, float]:
     """(low, high, value): what of the interval lies between the bounds, or the bounds if they exclude all of it."""
     most = max(most, least)
-    low, high = max(moment.low, least), min(moment.high, most)
-    if low > high:
-        low, high = least, most
-    return low, high, min(max(moment.value, least), most)
+    return *bounded(moment.low, moment.high, least, most), min(max(moment.value, least), most)

@@ -13,7 +13,7 @@ from sfm_stream.readable import duration, instant
 from sfm_stream.types import NO_TIME, Commit, PartitionState, SpanProgress
 from sfm_stream.windows.grid import fixed_size_ms
 from sfm_stream.wire.keys import encode_key
-from sfm_stream.wire.stored_state import StateCodec, StoredFields
+from sfm_stream.wire.stored_state import StateCodec, StoredFields, stored_version
 
 
 class _PositionFields(StoredFields, frozen=True):
@@ -55,7 +55,6 @@ _READS = "1 and 2"
 _CODEC = StateCodec(_PositionFields, version=1, reads=_READS)
 _SPANS_CODEC = StateCodec(_SpansPositionFields, version=2, reads=_READS)
 """Version 1 has one span of a fixed length; version 2 any other spans."""
-_OF_SPANS = b"[2,"
 
 
 def first_state(plan: CountingPlan, source: str, latest_ms: int, offset: int) -> PartitionState:
@@ -120,37 +119,26 @@ def _of_spans(state: PartitionState) -> bytes:
 def decode_state(commit: Commit) -> PartitionState:
     """The state in a committed position. Raises StateError where it is not one this version wrote."""
     where = f"partition {commit.partition}"
-    if commit.metadata.startswith(_OF_SPANS):
-        return _decode_spans(commit, where)
+    if stored_version(commit.metadata) == _SPANS_CODEC.version:
+        of_spans = _SPANS_CODEC.decode_commit(commit, where)
+        if not of_spans.spans or any((each.cursor is None) != (each.cursor_end_ms is None) for each in of_spans.spans):
+            raise StateError(f"{where}: the committed state cannot be read: it has no spans, or half a cursor")
+        spans = (SpanProgress(s.name, s.closed_through_ms, s.cursor, s.cursor_end_ms) for s in of_spans.spans)
+        return _state(of_spans, tuple(spans))
     stored = _CODEC.decode_commit(commit, where)
     cursor_end_ms = None if stored.cursor is None else stored.closed_through_ms + stored.window_ms
+    name = duration(stored.window_ms)
+    return _state(stored, (SpanProgress(name, stored.closed_through_ms, stored.cursor, cursor_end_ms),))
+
+
+def _state(stored: _PositionFields | _SpansPositionFields, spans: tuple[SpanProgress, ...]) -> PartitionState:
     return PartitionState(
         fingerprint=stored.fingerprint,
         partitions=stored.partitions,
         source=stored.source,
         start_ms=stored.start_ms,
         latest_ms=stored.latest_ms,
-        spans=(SpanProgress(duration(stored.window_ms), stored.closed_through_ms, stored.cursor, cursor_end_ms),),
-        clock_ms=stored.clock_ms,
-        offset=stored.offset,
-        declared=stored.declared,
-        mark=stored.mark,
-    )
-
-
-def _decode_spans(commit: Commit, where: str) -> PartitionState:
-    stored = _SPANS_CODEC.decode_commit(commit, where)
-    if not stored.spans or any((span.cursor is None) != (span.cursor_end_ms is None) for span in stored.spans):
-        raise StateError(f"{where}: the committed state cannot be read: it has no spans, or half a cursor")
-    return PartitionState(
-        fingerprint=stored.fingerprint,
-        partitions=stored.partitions,
-        source=stored.source,
-        start_ms=stored.start_ms,
-        latest_ms=stored.latest_ms,
-        spans=tuple(
-            SpanProgress(span.name, span.closed_through_ms, span.cursor, span.cursor_end_ms) for span in stored.spans
-        ),
+        spans=spans,
         clock_ms=stored.clock_ms,
         offset=stored.offset,
         declared=stored.declared,
