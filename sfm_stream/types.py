@@ -87,6 +87,17 @@ class RecordBatch(Protocol):
     def values(self) -> list[bytes | None]: ...
 
 
+class WireBatch(RecordBatch, Protocol):
+    """A RecordBatch that is one batch of Kafka's message format 2, and has its bytes until columns are made of them."""
+
+    @property
+    def raw(self) -> bytes:
+        """The whole batch as it was stored, with its header; empty where columns have been made of it, or where the
+        log holds an older format. Records before `first` are to be left out.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EventColumns:
     """One row for each record of a batch, whether or not it will be counted. All columns have shape (rows,).

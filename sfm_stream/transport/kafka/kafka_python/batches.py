@@ -22,7 +22,7 @@ _ATTRIBUTES, _APPENDED = 22, 0x08
 
 
 class KafkaBatch:
-    """Implements cluster_values.LogBatch: one batch of the log, without the records before `first`.
+    """Implements cluster_values.LogBatch and WireBatch: one batch of the log, without the records before `first`.
 
     translated: what makes an error of this package out of corrupt bytes.
     """
@@ -35,6 +35,11 @@ class KafkaBatch:
         appended = len(raw) > _ATTRIBUTES and raw[_ATTRIBUTES] & _APPENDED
         self.timestamp_type = LOG_APPEND_TIME if appended else CREATE_TIME
         self._columns: Columns | None = None
+
+    @property
+    def raw(self) -> bytes:
+        """As in WireBatch."""
+        return self._raw
 
     @property
     def count(self) -> int:
