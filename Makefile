@@ -9,7 +9,10 @@ COPY = org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint coverage docs requirements presto presto-golden
+# Empty where there is no Rust: then nothing of native/ is built, and everything else works all the same.
+CARGO := $(shell command -v cargo 2>/dev/null)
+
+.PHONY: help demo test native lint coverage docs requirements presto presto-golden
 .DEFAULT_GOAL = help
 
 help:  ## this list
@@ -18,13 +21,19 @@ help:  ## this list
 demo: $(VENV)/.demo  ## count distinct aircraft in a month of flights, privately
 	$(BIN)/python examples/flights/demo.py
 
-test: $(VENV)/.test lint  ## everything CI runs
+test: $(VENV)/.test $(if $(CARGO),native) lint  ## everything CI runs; with the compiled kernel where cargo is
 	$(BIN)/python -m pytest -n 3 --dist worksteal -q
+
+native: $(VENV)/.native  ## build the compiled kernel and install it, which needs cargo
 
 lint: $(VENV)/.test  ## style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+ifneq ($(CARGO),)
+	cd native && cargo fmt --check
+	cd native && cargo clippy --release -q -- -D warnings
+endif
 
 coverage: $(VENV)/.test  ## which lines of the package the tests below tests/unit run
 	$(BIN)/python -m pytest -n 3 --dist worksteal -q --cov --cov-report=term:skip-covered tests/unit
@@ -54,6 +63,13 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml requirements/test.txt
 	$(PIP) install --require-hashes -r requirements/test.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.native: $(VENV)/.test requirements/native.txt native/Cargo.toml native/pyproject.toml $(wildcard native/src/*.rs)
+	$(PIP) install --require-hashes -r requirements/native.txt
+	rm -rf native/target/wheels
+	$(BIN)/maturin build -q --release --manifest-path native/Cargo.toml --interpreter $(BIN)/python --out native/target/wheels
+	$(PIP) install --no-deps --force-reinstall native/target/wheels/*.whl
 	touch $@
 
 $(VENV)/.presto: $(VENV)/.test

@@ -15,6 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PYPROJECT = HERE.parent / "pyproject.toml"
+NATIVE = HERE.parent / "native" / "pyproject.toml"
 HEADER = "# {}\n# Written by `make requirements` from pyproject.toml.\n"
 COMPILE = ["pip", "compile", "--quiet", "--universal", "--upgrade", "--generate-hashes", "--no-header", "--no-annotate"]
 
@@ -33,8 +34,12 @@ def main() -> None:
     tested = ["--constraints", "requirements/test.txt"]
     pin("test.txt", "What `make test` installs beside the package itself.", "pyproject.toml", "--extra", "test")
     pin("run.txt", "What the package needs to run: what the image holds.", "pyproject.toml", *tested)
-    build = "\n".join(tomllib.loads(PYPROJECT.read_text("utf-8"))["build-system"]["requires"])
-    pin("build.txt", "What builds the package.", "-", *tested, wanted=build)
+    pin("build.txt", "What builds the package.", "-", *tested, wanted=builders(PYPROJECT))
+    pin("native.txt", "What builds the compiled kernel.", "-", wanted=builders(NATIVE))
+
+
+def builders(pyproject: Path) -> str:
+    return "\n".join(tomllib.loads(pyproject.read_text("utf-8"))["build-system"]["requires"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fixtures of a real Kafka. Where there is none, the tests that need one are skipped; under CI they fail."""
+"""Fixtures of a real Kafka and of both kernels. Where one is missing, its tests are skipped; under CI they fail."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+
+from sfm_stream import kernels
 
 if TYPE_CHECKING:
     from support.kafka_cluster import Cluster
@@ -21,6 +23,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if NEED_KAFKA.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("kafka")
+
+
+@pytest.fixture(params=["python", "native"])
+def kernel(request: pytest.FixtureRequest) -> Iterator[kernels.Kernel]:
+    """Each kernel, chosen for this process; for processes that a test starts it is `kernel` in their configuration."""
+    if request.param == "native" and (problem := kernels.why_not()):
+        _without("compiled kernel", problem)
+    kernels.choose(request.param)
+    yield request.param
+    kernels.choose("auto")
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +90,10 @@ def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _without_kafka(reason: str) -> NoReturn:
+    _without("Kafka", reason)
+
+
+def _without(what: str, reason: str) -> NoReturn:
     if os.environ.get("CI"):
-        pytest.fail(f"no Kafka: {reason}", pytrace=False)
-    pytest.skip(f"no Kafka: {reason}")
+        pytest.fail(f"no {what}: {reason}", pytrace=False)
+    pytest.skip(f"no {what}: {reason}")

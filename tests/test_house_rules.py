@@ -24,6 +24,7 @@ LAYERS = [
     ["units"],
     ["types"],
     ["readable"],
+    ["kernels"],
     ["clock"],
     ["sketch"],
     ["privacy"],
@@ -69,6 +70,7 @@ NETWORK = {
 """A broker's sockets are its client's, which transport/kafka/kafka_python/client.py makes."""
 KAFKA_CLIENT = "transport/kafka/kafka_python/"
 """Below it the client library is imported, and nowhere else; its private names, in hooks/ below that."""
+COMPILED = {"kernels.py": "chooses between the kernels, and says what the compiled one offers"}
 KAFKA_CLIENT_OPENED = {"composition/kafka_cluster.py": "makes the cluster that all others are given"}
 FILES = {
     "transport/files/stored_bytes.py": "the input, read in place",
@@ -274,6 +276,11 @@ def hooks_into_the_kafka_client_are_in_one_folder(path: str, source: str) -> lis
     ]
 
 
+def only_kernels_knows_the_compiled_one(path: str, source: str) -> list[str]:
+    """All others ask kernels.native(), and do without where it gives None."""
+    return [] if path in COMPILED else uses(path, source, "sfm_stream_native")
+
+
 def nothing_is_printed(path: str, source: str) -> list[str]:
     return [
         f"{path}:{node.lineno}: {ast.unparse(node.func)}()"
@@ -380,6 +387,7 @@ def test_every_exception_is_still_needed():
         (NUMPY_RANDOM, "NUMPY_RANDOM", no_generator_of_numpy),
         (DATABASE, "DATABASE", input_and_output_have_their_place),
         (FILES, "FILES", input_and_output_have_their_place),
+        (COMPILED, "COMPILED", only_kernels_knows_the_compiled_one),
         (KAFKA_CLIENT_OPENED, "KAFKA_CLIENT_OPENED", only_one_folder_knows_the_kafka_client),
     ]
     for listed, name, rule in checks:

@@ -92,6 +92,11 @@ CAUGHT: dict[str, list[tuple[str, str]]] = {
         ),
         ("transport/kafka/transport.py", "x = members[0]._cluster.topic_id('t')"),
     ],
+    "only_kernels_knows_the_compiled_one": [
+        ("privacy/flip.py", "import sfm_stream_native"),
+        ("events/extract.py", "def f():\n    from sfm_stream_native import compare"),
+        ("sketch/merge.py", "x = __import__('sfm_stream_native')"),
+    ],
     "nothing_is_printed": [
         ("cli/run.py", "print('x')"),
         ("pipeline/counting/counter.py", "def f():\n    print()"),

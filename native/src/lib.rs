@@ -1,0 +1,16 @@
+//! Compiled kernels for sfm-stream: what Python computes as well, with the same results.
+//!
+//! No function keeps anything between calls, and none takes entropy. Buffers of Python are read through `buffers`, the
+//! one file with unsafe code. Results leave as bytes, whose meaning `sfm_stream/kernels.py` says.
+
+use pyo3::prelude::*;
+
+mod buffers;
+mod flip;
+
+#[pymodule]
+fn sfm_stream_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(flip::compare, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,81 @@
+"""Which kernel computes what both can: Python's, or the compiled one of the distribution sfm-stream-native.
+
+Both give the same results, so the choice shows in no release, no position and no answer. It is made once for a process.
+No function of the compiled kernel keeps anything between calls, and none takes entropy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+
+from sfm_stream.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Kernel: TypeAlias = Literal["python", "native"]
+Setting: TypeAlias = Literal["auto", "python", "native"]
+
+Buffer: TypeAlias = "bytes | memoryview | NDArray[Any]"
+"""What a buffer of bytes is read from. numpy is not loaded for it."""
+
+VERSION = "0.1.0"
+"""Of sfm-stream-native, and of this package: what the two say to each other changes with any of them."""
+
+
+class Native(Protocol):
+    """What the compiled kernel offers. Buffers are contiguous and read-only; what is given back is bytes."""
+
+    def compare(self, digits: Buffer, wanted: int) -> tuple[bytes, bytes]:
+        """(packed bits, the lowest first, of digit < wanted; where a digit is equal, uint32), for bytes of digits."""
+        ...
+
+
+@dataclass
+class _Choice:
+    setting: Setting = "auto"
+
+
+_CHOICE = _Choice()
+
+
+def choose(setting: Setting) -> None:
+    """Takes a kernel for this process. "auto", which holds until then: the compiled one where it is installed.
+
+    Raises ConfigError, with the remedy, where "native" is asked for and cannot be had.
+    """
+    _, problem = _installed()
+    if setting == "native" and problem:
+        raise ConfigError(f"kernel: {problem}. Install it with: pip install 'sfm-stream[native]=={VERSION}'")
+    _CHOICE.setting = setting
+
+
+def native() -> Native | None:
+    """The compiled kernel where it is in use, else None."""
+    return None if _CHOICE.setting == "python" else _installed()[0]
+
+
+def in_use() -> Kernel:
+    """The name of the kernel in use."""
+    return "python" if native() is None else "native"
+
+
+def why_not() -> str:
+    """Why "auto" does not take the compiled kernel; empty where it does."""
+    return _installed()[1]
+
+
+@cache
+def _installed() -> tuple[Native | None, str]:
+    """(the compiled kernel, why it cannot be had): one of them is given."""
+    try:
+        import sfm_stream_native
+    except ModuleNotFoundError:
+        return None, "sfm-stream-native is not installed"
+    except ImportError as error:
+        return None, f"sfm-stream-native cannot be loaded: {error}"
+    if sfm_stream_native.__version__ != VERSION:
+        return None, f"sfm-stream-native {sfm_stream_native.__version__} is installed, and {VERSION} is needed"
+    return cast("Native", sfm_stream_native), ""
