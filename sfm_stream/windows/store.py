@@ -11,6 +11,7 @@ that window is closed, its cells are absorbed by the coarser ones around it.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,10 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
 
-def _distinct(ascending: NDArray[np.uint64]) -> NDArray[np.uint64]:
+_Ints = TypeVar("_Ints", NDArray[np.uint64], NDArray[np.int32])
+
+
+def _distinct(ascending: _Ints) -> _Ints:
     """The values of a sorted column without repetition; several times faster than np.unique, which hashes."""
     if len(ascending) < 2:
         return ascending
@@ -35,7 +39,7 @@ def _distinct(ascending: NDArray[np.uint64]) -> NDArray[np.uint64]:
 class OpenWindow:
     """The distinct cells of every key in one window."""
 
-    __slots__ = ("_bitmaps", "_cells", "_counts", "_keys", "_queue", "_queued", "first_offset", "shape")
+    __slots__ = ("_bitmaps", "_cells", "_counts", "_ends", "_keys", "_queue", "_queued", "first_offset", "shape")
 
     def __init__(self, shape: SketchShape, first_offset: int) -> None:
         self.shape = shape
@@ -43,6 +47,8 @@ class OpenWindow:
         self._keys = np.empty(0, np.int32)
         self._counts = np.empty(0, np.uint32)
         self._cells = np.empty(0, np.uint32)
+        self._ends: NDArray[np.int64] | None = None
+        """Where the cells of each key end, once that was asked for: a window that is released is asked at each step."""
         self._queue: list[NDArray[np.uint64]] = []
         self._queued = 0
         self._bitmaps: dict[int, NDArray[np.uint8]] = {}
@@ -66,6 +72,7 @@ class OpenWindow:
         if not finer._bitmaps:
             return
         self.compact()
+        self._ends = None
         for key_id, bitmap in finer._bitmaps.items():
             mine = self._bitmaps.get(key_id)
             self._bitmaps[key_id] = bitmap.copy() if mine is None else mine | bitmap
@@ -74,13 +81,16 @@ class OpenWindow:
     def key_ids(self) -> NDArray[np.int32]:
         """Shape (keys,): ids of all keys with at least one cell, ascending."""
         self.compact()
-        return np.union1d(self._keys, np.fromiter(self._bitmaps, np.int32, len(self._bitmaps)))
+        if not self._bitmaps:
+            return self._keys
+        return np.sort(np.concatenate([self._keys, np.fromiter(self._bitmaps, np.int32, len(self._bitmaps))]))
 
     def cells_by_key(self, shape: SketchShape) -> CellsByKey:
         """Everything in the window, ready to look up one key after another, as bitmaps of this shape or a smaller."""
         self.compact()
-        ends = np.cumsum(self._counts, dtype=np.int64)
-        return CellsByKey(self.shape, shape, self._keys, ends, self._cells, self._bitmaps)
+        if self._ends is None:
+            self._ends = np.cumsum(self._counts, dtype=np.int64)
+        return CellsByKey(self.shape, shape, self._keys, self._ends, self._cells, self._bitmaps)
 
     @property
     def raw_bytes(self) -> int:
@@ -93,7 +103,7 @@ class OpenWindow:
         if not self._queued:
             return
         fresh = _distinct(np.sort(np.concatenate(self._queue)))
-        self._queue, self._queued = [], 0
+        self._queue, self._queued, self._ends = [], 0, None
         if self._bitmaps:
             fresh = self._into_bitmaps(fresh)
         held = (np.repeat(self._keys.astype(np.uint64), self._counts) << _SHIFT) | self._cells
@@ -171,7 +181,8 @@ class CellsByKey:
         if bitmap is not None:
             return fold_bits(bitmap, self._held, self.shape)
         bits = np.zeros(self.shape.cells, np.bool_)
-        index = int(np.searchsorted(self._keys, key_id))
+        # Of the type of the column: numpy would convert the whole column to that of a Python int, for each key.
+        index = int(np.searchsorted(self._keys, np.int32(key_id)))
         if index < len(self._keys) and self._keys[index] == key_id:
             cells = self._cells[self._ends[index - 1] if index else 0 : self._ends[index]]
             bits[fold_cells(cells, self._held, self.shape)] = True
@@ -235,7 +246,7 @@ class WindowStore:
     def live_keys(self) -> NDArray[np.int32]:
         """Ids of all keys in any open window."""
         ids = [window.key_ids() for window in self._windows.values()]
-        return np.unique(np.concatenate(ids)) if ids else np.empty(0, np.int32)
+        return _distinct(np.sort(np.concatenate(ids))) if ids else np.empty(0, np.int32)
 
     def raw_bytes(self) -> int:
         return sum(window.raw_bytes for window in self._windows.values())

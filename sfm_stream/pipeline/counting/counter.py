@@ -61,6 +61,8 @@ class WindowCounter:
         self.base, *self._coarser = self.spans
         self._since = DeclaredSince(plan, keys)
         self._kept_keys = 0
+        self._digest: tuple[int | None, str] = (None, "")
+        """That of the declared keys, and the border that it is of: all steps of a window have the same."""
         self._position, self._mark = state.offset, state.mark
         self._in_hand: StepInHand[PartitionState] = StepInHand()
 
@@ -267,7 +269,9 @@ class WindowCounter:
 
     def _state_from(self, replay: ReplayPoint, spans: tuple[SpanProgress, ...]) -> PartitionState:
         state = replace(self.state, spans=spans, clock_ms=replay.clock_ms, offset=replay.offset, mark=self._mark)
-        return replace(state, declared=declared_digest(self.plan, state.drawn_through_ms))
+        if self._digest[0] != (drawn_ms := state.drawn_through_ms):
+            self._digest = (drawn_ms, declared_digest(self.plan, drawn_ms))
+        return replace(state, declared=self._digest[1])
 
     def _commit(self, state: PartitionState) -> Commit:
         return Commit(self.partition, state.offset, encode_state(state))

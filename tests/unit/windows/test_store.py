@@ -173,3 +173,21 @@ def test_an_open_key_of_ten_items_takes_at_most_150_bytes_beside_itself(key_of):
         tracemalloc.stop()
     assert store.raw_bytes() / len(keys) == pytest.approx(48, abs=0.1)
     assert 48 < per_key <= 150, per_key
+
+
+def test_looking_up_one_key_of_a_large_window_copies_no_column():
+    """Memory shows it: no look-up takes as much as a column of the keys."""
+    keys = np.arange(300_000, dtype=np.int32)
+    window = OpenWindow(SMALL, 0)
+    window.add(keys, np.zeros(len(keys), np.uint32))
+    held = window.cells_by_key(SMALL)
+    tracemalloc.start()
+    try:
+        for key_id in (0, 150_000, 299_999, 300_000):
+            held.bits(key_id)
+        window.cells_by_key(SMALL).bits(7)
+        window.key_ids()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < keys.nbytes / 10, peak
