@@ -181,7 +181,7 @@ def fill(counter: WindowCounter, items: int, windows: int) -> int:
         counter.add(rows_at(START_MS + window * MINUTE_MS, np.tile(key_ids, items), cells))
         counter.base.store.compact()
     end_ms = START_MS + windows * MINUTE_MS
-    counter.add(rows_at(end_ms + GRACE_MS, key_ids[:1], np.zeros(1, np.uint32)))
+    counter.add(rows_at(end_ms + GRACE_MS + MINUTE_MS, key_ids[:1], np.zeros(1, np.uint32)))
     return end_ms
 
 

@@ -13,7 +13,8 @@ Records are copied in the order of the outbox. A record that does not belong the
               REFUSED, and the error is raised
     REFUSED   the same error                     the same error           REFUSED: it may have been under way
 
-So what is public stays public, and nothing more follows. Which record may follow is decided in outbox_epoch.py.
+So what is public stays public, and nothing more follows. What a record is by itself is judged in outbox_record.py,
+which record may follow in outbox_epoch.py.
 
 A successor also reads what was copied of windows that no marker has closed. It does not copy these releases again, but
 refuses a second payload for them.
@@ -28,14 +29,15 @@ from typing import Annotated
 
 import msgspec
 
-from sfm_stream.errors import ConflictError, FormatError, SfmStreamError, StateError
+from sfm_stream.errors import ConflictError, SfmStreamError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.pipeline.outbox_epoch import OutboxEpoch, ReleaseRead
+from sfm_stream.pipeline.outbox_record import OutboxRecords, RunRelease
 from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, Commit, Record, Step
 from sfm_stream.units import SKETCHES
-from sfm_stream.wire.codec import CloseMarker, Release, decode, payload_digest
+from sfm_stream.wire.codec import CloseMarker, Release, payload_digest
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 
@@ -73,7 +75,7 @@ class OutboxCopy:
     """
 
     def __init__(self, pipeline: str, partition: int, max_transaction_bytes: int, hold_ms: int | None = None) -> None:
-        self._pipeline, self._partition = pipeline, partition
+        self._partition, self._records = partition, OutboxRecords(pipeline, partition)
         self._max_bytes, self._hold_ms = max_transaction_bytes, hold_ms
         self._waiting: deque[_Waiting] = deque()
         self._epochs: dict[int, OutboxEpoch] = {}
@@ -172,46 +174,28 @@ class OutboxCopy:
         where = f"outbox, partition {self._partition}, offset {offset}"
         if offset < self._position:
             raise StateError(f"{where}: everything before offset {self._position} has been read already")
-        if payload is None:
-            raise StateError(f"{where}: an empty record")
-        try:
-            record = decode(payload)
-        except FormatError as error:
-            raise StateError(f"{where}: not a record of this version: {error}") from error
-        if not isinstance(record, Release | CloseMarker):
-            raise StateError(f"{where}: a roll-up record where a release or a close marker is expected")
-        if record.pipeline != self._pipeline:
-            raise StateError(f"{where}: a record of pipeline {record.pipeline}, expected {self._pipeline}")
-        if record.partition != self._partition:
-            raise StateError(f"{where}: a record of partition {record.partition} of the input")
-        expected, end_ms = _key_and_end_ms(record)
-        if key != expected:
-            kind = "close marker" if isinstance(record, CloseMarker) else "release"
-            raise StateError(f"{where}: the record key is not the one of the {kind} in it")
-        epoch = self._epochs.setdefault(record.epoch, OutboxEpoch())
-        _require_agreement(epoch, record, where)
+        record = self._records.read(where, key, payload)
+        assert payload is not None
+        like = record if isinstance(record, CloseMarker) else record.like
+        epoch = self._epochs.setdefault(like.epoch, OutboxEpoch())
+        _require_agreement(epoch, like, where)
         if isinstance(record, CloseMarker):
             _take_marker(epoch, record, payload_digest(payload), where)
+            to_publish = Record(SKETCHES, self._partition, MARKER_KEY, payload, record.through_ms)
         else:
             _take_release(epoch, record, payload_digest(payload), offset, where)
-        to_publish = Record(SKETCHES, self._partition, expected, payload, end_ms)
-        return _Waiting(offset, to_publish, end_ms + (self._hold_ms or 0))
+            to_publish = Record(SKETCHES, self._partition, record.key, payload, record.like.window.end_ms)
+        return _Waiting(offset, to_publish, to_publish.timestamp_ms + (self._hold_ms or 0))
 
     def _require_no_refusal(self) -> None:
         if self._refusal is not None:
             raise self._refusal
 
 
-def _key_and_end_ms(record: Release | CloseMarker) -> tuple[bytes, int]:
-    """Record key and time stamp that belong to this content."""
-    if isinstance(record, CloseMarker):
-        return MARKER_KEY, record.through_ms
-    return record.key, record.window.end_ms
-
-
-def _take_release(epoch: OutboxEpoch, release: Release, digest: bytes, offset: int, where: str) -> None:
+def _take_release(epoch: OutboxEpoch, record: RunRelease, digest: bytes, offset: int, where: str) -> None:
     """A release must be of a window that no marker has closed, and the only payload of its id."""
-    read = epoch.release(release.release_id, digest, release.span, release.window, offset)
+    release = record.like
+    read = epoch.release(record.release_id, digest, release.span, release.window, offset)
     if read is ReleaseRead.BEHIND_MARKER:
         raise StateError(
             f"{where}: a release for the {_window(release.span)} that ends at {instant(release.window.end_ms)}, behind "
@@ -219,7 +203,7 @@ def _take_release(epoch: OutboxEpoch, release: Release, digest: bytes, offset: i
         )
     if read is ReleaseRead.SECOND_PAYLOAD:
         raise ConflictError(
-            f"{where}: a second, different payload for release {release.release_id.hex()}: a privacy incident. It was "
+            f"{where}: a second, different payload for release {record.release_id.hex()}: a privacy incident. It was "
             "not published; keep the outbox"
         )
 

@@ -49,7 +49,7 @@ _R = TypeVar("_R", Release, CloseMarker, RollupRecord)
 
 def encode(record: WireRecord) -> bytes:
     """The bytes of a record. Cannot fail: records are valid by construction and far below 64 MiB."""
-    return b"".join(_written(record))
+    return b"".join(written(record))
 
 
 def decode(data: bytes) -> WireRecord:
@@ -67,7 +67,7 @@ def decode(data: bytes) -> WireRecord:
         problem = f"{kind} is unknown" if type(kind) is int else "expected uint64 as the second field"
         raise FormatError("kind", f"{problem}; version {version} knows {_listed(layouts)}")
     record = _BUILDERS[kind](named(layouts[kind], fields))
-    require_canonical(layouts[kind], _written(record), data)
+    require_canonical(layouts[kind], written(record), data)
     return record
 
 
@@ -106,8 +106,8 @@ def _only(wanted: type[_R], record: WireRecord) -> _R:
     return record
 
 
-def _written(record: WireRecord) -> list[bytes]:
-    """The bytes of the header and of each field, in order."""
+def written(record: WireRecord) -> list[bytes]:
+    """The bytes of the header and of each field, in order; joined they are what `encode` gives."""
     values: dict[str, object] = {
         "pipeline": record.pipeline,
         "epoch": record.epoch,

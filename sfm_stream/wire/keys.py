@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgpack  # type: ignore[import-untyped]  # no stubs are published; every result is type-checked below
 
@@ -19,8 +19,15 @@ def encode_key(key: KeyValue) -> bytes:
 
     Raises UsageError for what msgpack cannot hold: an integer beyond 64 bits, text with a lone surrogate.
     """
+    (encoded,) = encode_keys((key,))
+    return encoded
+
+
+def encode_keys(keys: Iterable[KeyValue]) -> list[bytes]:
+    """As `encode_key`, of each of these keys; several times faster than one by one."""
+    pack = msgpack.Packer(use_bin_type=True).pack
     try:
-        return bytes(msgpack.packb(key if isinstance(key, tuple) else (key,), use_bin_type=True))
+        return [pack(key if isinstance(key, tuple) else (key,)) for key in keys]
     except (TypeError, ValueError, OverflowError) as error:
         problem = type(error).__name__
     # Raised after the handler: an error of msgpack may hold the key, and must not be the context of this one.

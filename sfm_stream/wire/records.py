@@ -240,5 +240,9 @@ def release_id(pipeline: str, epoch: int, partition: int, window: Window, key: b
     The first half of SHA-256 over the msgpack array [pipeline, epoch, partition, start_ms, end_ms, key], each field
     written as it is in the record.
     """
-    written = pieces(_IDENTITY, (pipeline, epoch, partition, window.start_ms, window.end_ms, key))
-    return hashlib.sha256(b"".join(written)).digest()[:16]
+    return hashlib.sha256(identity_before_key(pipeline, epoch, partition, window) + key).digest()[:16]
+
+
+def identity_before_key(pipeline: str, epoch: int, partition: int, window: Window) -> bytes:
+    """What a release id is the hash of, up to the key, which comes last."""
+    return b"".join(pieces(_IDENTITY, (pipeline, epoch, partition, window.start_ms, window.end_ms, b"")))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.plan import CountingPlan
@@ -17,12 +18,13 @@ from sfm_stream.privacy.key_rules import DeclaredKeys, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.selection import select
 from sfm_stream.sketch.raw import PcsaSketch
-from sfm_stream.sketch.sfm import SfmSketch
+from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.types import Record, Window
 from sfm_stream.units import SKETCHES
 from sfm_stream.windows.store import OpenWindow
 from sfm_stream.wire.codec import CloseMarker, Release, encode
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.keys import encode_key, encode_keys
+from sfm_stream.wire.release_form import ReleaseForm
 
 MARKER_KEY = b""
 """Record key of close markers: no counting key has these bytes."""
@@ -39,6 +41,8 @@ class ReleaseDraw:
         self._declared: list[tuple[bytes, int, int]] = []
         # The candidates of one window by its start: a window that takes several steps asks again.
         self._listed: tuple[int | None, list[tuple[bytes, int]]] = (None, [])
+        self._form: tuple[Window, bool, ReleaseForm] | None = None
+        """(window, whether its releases have a count, their form), of the last release that was drawn."""
         if isinstance(plan.keys, DeclaredKeys):
             since = plan.keys.effective
             self._declared = sorted((encode_key(key), keys.ids[key], since[key]) for key in keys)
@@ -50,15 +54,14 @@ class ReleaseDraw:
 
         Every coin is drawn here, once, when the iterator reaches the key.
         """
-        shape, item_hash = self._span.shape, self._plan.item_hash
+        shape = self._span.shape
         cells = content.cells_by_key(shape) if content is not None else None
         blank = np.zeros(shape.nbytes, np.uint8)
         if self._listed[0] != window.start_ms:
             self._listed = (window.start_ms, self._candidates(window, content))
         listed = self._listed[1]
         for key, key_id in listed[bisect_right(listed, after, key=itemgetter(0)) if after is not None else 0 :]:
-            raw = PcsaSketch.of_bits(shape, cells.bits(key_id) if cells else blank, item_hash)
-            yield key, self._release(window, key, raw)
+            yield key, self._release(window, key, cells.bits(key_id) if cells else blank)
 
     def marker(self, window: Window) -> Record:
         """The close marker of a window: it says that the window is decided for ever."""
@@ -83,28 +86,38 @@ class ReleaseDraw:
             return [(key, key_id) for key, key_id, since in self._declared if since <= window.start_ms]
         if content is None:
             return []
-        return sorted((encode_key(self._keys[key_id]), key_id) for key_id in content.key_ids().tolist())
+        key_ids = content.key_ids().tolist()
+        return sorted(zip(encode_keys(self._keys[key_id] for key_id in key_ids), key_ids, strict=True))
 
-    def _release(self, window: Window, key: bytes, raw: PcsaSketch) -> Record | None:
-        """The release of a key, or None where selection withholds it.
+    def _release(self, window: Window, key: bytes, bits: NDArray[np.uint8]) -> Record | None:
+        """The release of a key, or None where selection withholds it. bits: its raw sketch, packed. SECRET.
 
         Coins of selection come before those of the bits, and those of the count behind them.
         """
         plan, span = self._plan, self._span
-        if isinstance(plan.keys, SelectedKeys) and not select(raw.popcount(), plan.keys.table, self._coins):
-            return None
-        bits = raw.bits
+        if isinstance(plan.keys, SelectedKeys):
+            raw = PcsaSketch.of_bits(span.shape, bits, plan.item_hash)
+            if not select(raw.popcount(), plan.keys.table, self._coins):
+                return None
         noisy = flip_bits(bits, span.flip_threshold, self._coins).tobytes()
         count = noisy_count(bits, self._noise, self._coins) if self._noise is not None else None
-        release = Release(
-            pipeline=plan.pipeline,
-            epoch=plan.epoch,
-            partition=self._partition,
-            partitions=plan.partitions,
-            window=window,
-            key=key,
-            unit=plan.unit,
-            sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy, count),
-            span=self._name,
-        )
-        return Record(SKETCHES, self._partition, key, encode(release), window.end_ms)
+        value = self._form_of(window, key, noisy, count).write(key, noisy, count)
+        return Record(SKETCHES, self._partition, key, value, window.end_ms)
+
+    def _form_of(self, window: Window, key: bytes, noisy: bytes, count: NoisyCount | None) -> ReleaseForm:
+        """The form of the releases of a window, made of the first of them, which is checked field by field."""
+        if self._form is None or self._form[:2] != (window, count is not None):
+            plan, span = self._plan, self._span
+            like = Release(
+                pipeline=plan.pipeline,
+                epoch=plan.epoch,
+                partition=self._partition,
+                partitions=plan.partitions,
+                window=window,
+                key=key,
+                unit=plan.unit,
+                sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy, count),
+                span=self._name,
+            )
+            self._form = (window, count is not None, ReleaseForm(like))
+        return self._form[2]

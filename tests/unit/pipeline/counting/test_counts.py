@@ -166,29 +166,34 @@ def with_count(record, change):
     return replace(record, value=encode(replace(release, sketch=sketch)))
 
 
+def ones(bits):
+    """The number of set cells."""
+    return int(np.bitwise_count(bits).sum())
+
+
 class Clamped(ChangedDraw):
     """Counts are not below 0."""
 
     class draw(ReleaseDraw):
-        def _release(self, window, key, raw):
-            return with_count(super()._release(window, key, raw), lambda value: max(value, 0))
+        def _release(self, window, key, bits):
+            return with_count(super()._release(window, key, bits), lambda value: max(value, 0))
 
 
 class OfItems(ChangedDraw):
     """A count that an item moves by two."""
 
     class draw(ReleaseDraw):
-        def _release(self, window, key, raw):
-            return with_count(super()._release(window, key, raw), lambda value: value + raw.popcount())
+        def _release(self, window, key, bits):
+            return with_count(super()._release(window, key, bits), lambda value: value + ones(bits))
 
 
 class CountDrawnTwice(ChangedDraw):
     """The bits of a release are kept; its count is drawn again whenever it is asked for again."""
 
     class draw(ReleaseDraw):
-        def _release(self, window, key, raw):
+        def _release(self, window, key, bits):
             self.kept = getattr(self, "kept", {})
-            record = super()._release(window, key, raw)
+            record = super()._release(window, key, bits)
             first = self.kept.setdefault((window, key), record)
             return with_count(first, lambda _: decode(record.value).sketch.count.value)
 
@@ -201,10 +206,10 @@ class NoCountOfEmptyOnes(ChangedDraw):
     """Saves the count of releases without an item."""
 
     class draw(ReleaseDraw):
-        def _release(self, window, key, raw):
-            noise, self._noise = self._noise, self._noise if raw.popcount() else None
+        def _release(self, window, key, bits):
+            noise, self._noise = self._noise, self._noise if ones(bits) else None
             try:
-                return super()._release(window, key, raw)
+                return super()._release(window, key, bits)
             finally:
                 self._noise = noise
 
@@ -213,12 +218,12 @@ class SharedCoins(ChangedDraw):
     """The noise of the count is made of the coins of the bits."""
 
     class draw(ReleaseDraw):
-        def _release(self, window, key, raw):
+        def _release(self, window, key, bits):
             before = self._coins.position
-            record = super()._release(window, key, raw)
+            record = super()._release(window, key, bits)
             after = self._coins.position
             self._coins.position = before
-            count = noisy_count(raw.bits, self._noise, self._coins)
+            count = noisy_count(bits, self._noise, self._coins)
             self._coins.position = after
             return with_count(record, lambda value: count.value)
 
@@ -227,10 +232,10 @@ class CountFirst(ChangedDraw):
     """The count is drawn before the bits."""
 
     class draw(ReleaseDraw):
-        def _release(self, window, key, raw):
-            count = noisy_count(raw.bits, self._noise, self._coins)
+        def _release(self, window, key, bits):
+            count = noisy_count(bits, self._noise, self._coins)
             noise, self._noise = self._noise, DiscreteLaplace.of(COUNT)
-            record = super()._release(window, key, raw)
+            record = super()._release(window, key, bits)
             self._noise = noise
             return with_count(record, lambda _: count.value)
 

@@ -97,10 +97,10 @@ class CoinsForLitKeysOnly(ChangedDraw):
     """Saves the coins of declared keys without an event."""
 
     class draw(ReleaseDraw):
-        def _release(self, window, key, raw):
-            coins, self._coins = self._coins, self._coins if raw.popcount() else Same(255)
+        def _release(self, window, key, bits):
+            coins, self._coins = self._coins, self._coins if bits.any() else Same(255)
             try:
-                return super()._release(window, key, raw)
+                return super()._release(window, key, bits)
             finally:
                 self._coins = coins
 
