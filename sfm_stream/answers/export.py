@@ -17,11 +17,14 @@ from sfm_stream.answers.key_notation import finite, key_json
 from sfm_stream.answers.omitted_records import OmittedRecords
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
+from sfm_stream.answers.rollup_sketches import with_sketches
 from sfm_stream.answers.span_name import span_name
 from sfm_stream.answers.table_file import ColumnType, TableRow
 from sfm_stream.answers.unanswered import unanswered
+from sfm_stream.errors import StateError
 from sfm_stream.estimation.estimate import Estimate, Status, estimate
 from sfm_stream.pipeline.rollup.coverage import rollup_estimate
+from sfm_stream.readable import instant
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.transport.contract import TopicReader
@@ -97,7 +100,7 @@ def exported_rows(
     writes the rows into a file gives no name to a table without rows.
     """
     records: Iterator[Release | RollupRecord] = (
-        newest_rollups(reader, terms.pipeline, question, report.omitted)
+        with_sketches(reader, newest_rollups(reader, terms.pipeline, question, report.omitted))
         if question.topic == ROLLUPS
         else asked_releases(reader, terms.pipeline, question, DecidedSpans(question.zone), report.omitted)
     )
@@ -135,6 +138,11 @@ def _release_row(release: Release, terms: ReleaseTerms) -> TableRow:
 
 
 def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> TableRow:
+    if record.tally is None or record.merged is None:
+        raise StateError(
+            f"the releases of a roll-up that begins at {instant(record.window.start_ms)} are not in the sketch topic, "
+            "and its sketch is made of them: ask for a later span"
+        )
     sizes = record.tally.sizes
     count = sizes.counts[0] if sizes is not None and record.origin == "raw" else None
     return {

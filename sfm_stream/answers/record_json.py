@@ -17,7 +17,8 @@ def record_json(record: WireRecord) -> dict[str, object]:
     epsilon_bits and epsilon_count are what the bits and the noisy count of a release cost an item. No record has what
     the selection of its key costs, and a roll-up has no epsilon_bits: the flips of a merge are no privacy parameter.
     estimate, low, high and status of a roll-up are as they are published: those of the windows that have a release.
-    span, origin and what belongs to a count are null in records of version 1.
+    span, origin and what belongs to a count are null where an epoch has none. What is made of the releases of a roll-up
+    (ones, counts, the merged sketch) is null where the record does not hold it.
     """
     common = {
         "pipeline": record.pipeline,
@@ -60,7 +61,8 @@ def record_json(record: WireRecord) -> dict[str, object]:
 
 
 def _rollup_json(record: RollupRecord) -> dict[str, object]:
-    sizes = record.tally.sizes
+    tally, merged, of_releases = record.tally, record.merged, record.of_releases
+    sizes = None if tally is None else tally.sizes
     return {
         "zone": record.zone,
         "origin": record.origin,
@@ -69,16 +71,16 @@ def _rollup_json(record: RollupRecord) -> dict[str, object]:
         "windows": record.windows,
         "complete": record.complete,
         "revision": record.revision,
-        "buckets": record.tally.shape.buckets,
-        "levels": record.tally.shape.levels,
-        "k": record.tally.flip_threshold,
-        "hash": record.tally.hash,
-        "ones_by_level": record.tally.counts.sum(axis=1).tolist(),
+        "buckets": of_releases.shape.buckets,
+        "levels": of_releases.shape.levels,
+        "k": of_releases.flip_threshold,
+        "hash": of_releases.hash,
+        "ones_by_level": None if tally is None else tally.counts.sum(axis=1).tolist(),
         "ones_of_releases": None if sizes is None else sizes.ones.tolist(),
         "counts_of_releases": None if sizes is None else [None if c is None else c.value for c in sizes.counts],
         "epsilon_count": None if record.count_epsilon is None else float(record.count_epsilon),
-        "merged_k": record.merged.flip_threshold,
-        "merged": base64.b64encode(record.merged.bits).decode(),
+        "merged_k": None if merged is None else merged.flip_threshold,
+        "merged": None if merged is None else base64.b64encode(merged.bits).decode(),
         "estimate": record.value,
         "standard_error": finite(record.standard_error),
         "low": record.low,

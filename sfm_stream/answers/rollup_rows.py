@@ -24,7 +24,7 @@ def rollup_rows(rollups: Iterable[RollupRecord], terms: ReleaseTerms) -> list[An
             grain=record.grain,
             window=record.window,
             estimate=rollup_estimate(record, terms.absence),
-            epsilon=record.released * terms.epsilon_of_release(record.tally.flip_threshold, record.count_epsilon),
+            epsilon=record.released * terms.epsilon_of_release(record.of_releases.flip_threshold, record.count_epsilon),
             origin=record.origin or "merged",
             releases={span_name(record): record.released},
             windows=record.windows,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -11,14 +13,16 @@ import click
 from sfm_stream.answers.key_notation import key_text
 from sfm_stream.answers.published_records import decoded
 from sfm_stream.answers.record_json import record_json
+from sfm_stream.answers.rollup_sketches import with_sketches
 from sfm_stream.cli.output import echo_json
 from sfm_stream.composition.published import published, published_file
 from sfm_stream.config.config import load_config
+from sfm_stream.errors import StateError
 from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.readable import instant
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.units import ROLLUPS, SKETCHES
-from sfm_stream.wire.codec import CloseMarker, Release, WireRecord, decode_at
+from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
 from sfm_stream.wire.keys import decode_key
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -37,29 +41,37 @@ def inspect(source: Path, topic: str, pipeline: str | None, offset: int, limit: 
     SOURCE: the output file of a pipeline; a configuration (.toml), for the topics of its pipeline; or a file with the
     bytes of one record.
     """
-    records = islice(_records(source, topic, pipeline, offset), limit)
-    if as_json:
-        for at, record in records:
-            echo_json({"offset": at, **record_json(record)})
-    else:
-        from sfm_stream.cli.screen import print_table  # rich, which programs that read JSON need not wait for
+    with _open(source) as reader:
+        if reader is None:
+            found = iter([(0, decode_at(str(source), source.read_bytes()))])
+        else:
+            found = _decoded(reader, topic, pipeline, offset)
+        records = islice(found, limit)
+        if as_json:
+            whole = records if reader is None or topic == SKETCHES else _with_sketches(reader, records)
+            for at, record in whole:
+                echo_json({"offset": at, **record_json(record)})
+        else:
+            from sfm_stream.cli.screen import print_table  # rich, which programs that read JSON need not wait for
 
-        heads = ("offset", "kind", "pipeline", "key", "from (UTC)", "to", "content")
-        print_table(heads, ((str(at), *_cells(record)) for at, record in records))
+            heads = ("offset", "kind", "pipeline", "key", "from (UTC)", "to", "content")
+            print_table(heads, ((str(at), *_cells(record)) for at, record in records))
 
 
-def _records(source: Path, topic: str, pipeline: str | None, offset: int) -> Iterator[tuple[int, WireRecord]]:
+@contextmanager
+def _open(source: Path) -> Iterator[TopicReader | None]:
+    """What reads the topics of SOURCE; None where it is a file with the bytes of one record."""
     if source.suffix == ".toml":
         with published(load_config(source)) as log:
-            yield from _decoded(log, topic, pipeline, offset)
+            yield log
         return
     with source.open("rb") as head:
         is_log = head.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
     if not is_log:
-        yield 0, decode_at(str(source), source.read_bytes())
+        yield None
         return
     with published_file(source) as reader:
-        yield from _decoded(reader, topic, pipeline, offset)
+        yield reader
 
 
 def _decoded(reader: TopicReader, topic: str, pipeline: str | None, offset: int) -> Iterator[tuple[int, WireRecord]]:
@@ -67,6 +79,21 @@ def _decoded(reader: TopicReader, topic: str, pipeline: str | None, offset: int)
         record = decoded(topic, stored)
         if pipeline is None or record.pipeline == pipeline:
             yield stored.offset, record
+
+
+def _with_sketches(reader: TopicReader, records: Iterable[tuple[int, WireRecord]]) -> Iterator[tuple[int, WireRecord]]:
+    """The records of the roll-up topic, with what is made of their releases."""
+    offsets: deque[int] = deque()
+
+    def rollups() -> Iterator[RollupRecord]:
+        for at, record in records:
+            if not isinstance(record, RollupRecord):
+                raise StateError(f"topic {ROLLUPS}, offset {at}: a record of another kind")
+            offsets.append(at)
+            yield record
+
+    for record in with_sketches(reader, rollups()):
+        yield offsets.popleft(), record
 
 
 def _cells(record: WireRecord) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from sfm_stream.errors import IncompatibleError
@@ -9,7 +10,7 @@ from sfm_stream.sketch.shape import SketchShape
 
 
 class Combinable(Protocol):
-    """A public value that can be combined with others of its kind: an SfmSketch, a Tally or a TallySum."""
+    """A public value that can be combined with others of its kind: an SfmSketch, a Tally or a TallySum; or its kind."""
 
     @property
     def shape(self) -> SketchShape: ...
@@ -17,6 +18,19 @@ class Combinable(Protocol):
     def flip_threshold(self) -> int: ...
     @property
     def hash(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SketchKind:
+    """What sketches and tallies have in common that can be added: all of a Combinable, without any bits."""
+
+    shape: SketchShape
+    flip_threshold: int
+    hash: str
+
+    @classmethod
+    def of(cls, other: Combinable) -> SketchKind:
+        return cls(other.shape, other.flip_threshold, other.hash)
 
 
 def require_same(what: str, first: Combinable, other: Combinable, *, same_flip_threshold: bool) -> None:

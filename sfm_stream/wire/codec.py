@@ -1,10 +1,11 @@
-"""Published records to bytes and back, versions 1 and 2 of the wire format (docs/wire-format.md).
+"""Published records to bytes and back, versions 1 to 3 of the wire format (docs/wire-format.md).
 
 Every record is one msgpack array of the fields in record_layouts.py. `encode` writes it in one form only, and `decode`
 refuses all other forms: equal content has equal bytes, and two readers read the same. The key comes last, and up to it
 all records of one configuration have the same length: the size of a record tells no more than its key does.
 
-A record that needs nothing of version 2 is written in version 1, byte for byte as before there was another.
+A record that needs nothing of version 2 is written in version 1, byte for byte as before there was another. A roll-up
+without a tally, as roll-ups are published, is of version 3.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from sfm_stream.errors import FormatError, ShapeError, UsageError
+from sfm_stream.sketch.agreement import Combinable, SketchKind
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
@@ -124,8 +126,10 @@ def written(record: WireRecord) -> list[bytes]:
         kind = ROLLUP
         values |= _rollup_values(record)
     version = 1 if record.span is None else 2
+    if isinstance(record, RollupRecord) and record.tally is None:
+        version = 3
     layout = LAYOUTS[version][kind]
-    values |= {"version": version, "kind": kind, "span": record.span}
+    values |= {"version": version, "kind": kind, "span": record.span or ""}
     return pieces(layout, [values[field.name] for field in layout])
 
 
@@ -155,23 +159,29 @@ def _marker_values(record: CloseMarker) -> dict[str, object]:
 
 
 def _rollup_values(record: RollupRecord) -> dict[str, object]:
-    ones, counts = sizes_of(record.tally)
     return {
-        "origin": record.origin,
+        "origin": record.origin or "",
         "grain": record.grain,
         **_window_values(record.window),
         "zone": record.zone,
         "unit": record.unit,
         **{name: getattr(record, name) for name in _TAKEN_AS_THEY_ARE},
         "status": STATUSES.index(record.status),
-        **_shape_values(record.tally),
-        "planes": planes_of(record.tally),
-        "ones": ones,
+        **_shape_values(record.of_releases),
         "count_epsilon": epsilon_text(record.count_epsilon),
-        "counts": counts,
-        "merged_k": record.merged.flip_threshold,
-        "merged": record.merged.bits,
+        **({} if record.tally is None or record.merged is None else _summed_values(record.tally, record.merged)),
         "key": record.key,
+    }
+
+
+def _summed_values(tally: Tally, merged: SfmSketch) -> dict[str, object]:
+    ones, counts = sizes_of(tally)
+    return {
+        "planes": planes_of(tally),
+        "ones": ones,
+        "counts": counts,
+        "merged_k": merged.flip_threshold,
+        "merged": merged.bits,
     }
 
 
@@ -179,7 +189,7 @@ def _window_values(window: Window) -> dict[str, object]:
     return {"start_ms": window.start_ms, "end_ms": window.end_ms}
 
 
-def _shape_values(sketch: SfmSketch | Tally) -> dict[str, object]:
+def _shape_values(sketch: Combinable) -> dict[str, object]:
     shape = sketch.shape
     return {"buckets": shape.buckets, "levels": shape.levels, "k": sketch.flip_threshold, "hash": sketch.hash}
 
@@ -210,6 +220,9 @@ def _rollup(values: dict[str, Any]) -> RollupRecord:
     if status >= len(STATUSES):
         raise FormatError("status", f"code {status} is unknown; this reader knows 0..{len(STATUSES) - 1}")
     count_epsilon = epsilon_of_text(values.get("count_epsilon", ""))
+    origin, span, summed = values.get("origin"), values.get("span"), "planes" in values
+    if not summed and origin == span == "":  # an epoch whose records name no span
+        origin = span = None
     return RollupRecord(
         *_source(values),
         grain=values["grain"],
@@ -218,12 +231,13 @@ def _rollup(values: dict[str, Any]) -> RollupRecord:
         key=values["key"],
         unit=values["unit"],
         **{name: values[name] for name in _TAKEN_AS_THEY_ARE},
-        tally=tally_of(shape, values, count_epsilon),
-        merged=_sketch(shape, values, "merged_k", "merged"),
+        tally=tally_of(shape, values, count_epsilon) if summed else None,
+        merged=_sketch(shape, values, "merged_k", "merged") if summed else None,
         status=STATUSES[status],
-        origin=values.get("origin"),
-        span=values.get("span"),
+        origin=origin,
+        span=span,
         count_epsilon=count_epsilon,
+        kind=None if summed else SketchKind(shape, values["k"], values["hash"]),
     )
 
 

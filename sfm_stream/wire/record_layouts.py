@@ -20,8 +20,8 @@ _ESTIMATED = (
     *((name, REAL) for name in FIGURES),
     ("status", UINT),  # a code: the length of a name would vary with the estimate
     *_SHAPE,
-    ("planes", BITMAP),
 )
+_PLANES = (("planes", BITMAP),)
 _MERGED = (("merged_k", UINT), ("merged", BITMAP), ("key", KEY))
 
 LAYOUTS: dict[int, dict[int, RecordLayout]] = {
@@ -30,7 +30,7 @@ LAYOUTS: dict[int, dict[int, RecordLayout]] = {
             *(*_HEAD, ("id", DIGEST), *_SOURCE, *_WINDOW, ("unit", TEXT), *_SHAPE, ("bits", BITMAP), ("key", KEY))
         ),
         MARKER: layout_of(*_HEAD, *_SOURCE, *_COVERED),
-        ROLLUP: layout_of(*_HEAD, *_SOURCE, *_ESTIMATED, *_MERGED),
+        ROLLUP: layout_of(*_HEAD, *_SOURCE, *_ESTIMATED, *_PLANES, *_MERGED),
     },
     2: {
         RELEASE: layout_of(
@@ -39,8 +39,13 @@ LAYOUTS: dict[int, dict[int, RecordLayout]] = {
         ),
         MARKER: layout_of(*_HEAD, *_SOURCE, *_SPAN, ("spans", TEXT), *_COVERED),
         ROLLUP: layout_of(
-            *(*_HEAD, *_SOURCE, ("origin", TEXT), *_SPAN, *_ESTIMATED),
+            *(*_HEAD, *_SOURCE, ("origin", TEXT), *_SPAN, *_ESTIMATED, *_PLANES),
             *(("ones", BITMAP), ("count_epsilon", TEXT), ("counts", BITMAP), *_MERGED),
+        ),
+    },
+    3: {
+        ROLLUP: layout_of(
+            *(*_HEAD, *_SOURCE, ("origin", TEXT), *_SPAN, *_ESTIMATED, ("count_epsilon", TEXT), ("key", KEY))
         ),
     },
 }

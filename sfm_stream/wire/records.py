@@ -3,7 +3,8 @@
 A record that could not be written and read back raises FormatError, naming the field, when it is made. No field holds a
 count of events, an offset of the source or a time of the clock on the wall.
 
-A record that names its released span is of version 2 of the format, one that does not is of version 1.
+A roll-up without a tally is of version 3 of the format. Of the others a record that names its released span is of
+version 2, one that does not of version 1.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from sfm_stream.errors import FormatError
+from sfm_stream.sketch.agreement import Combinable, SketchKind
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
@@ -129,16 +131,17 @@ class CloseMarker:
 
 @dataclass(frozen=True, slots=True)
 class RollupRecord:
-    """The releases of one key over a span of the calendar: tally, merged sketch and estimate. Kind 3.
+    """The estimate of one key over a span of the calendar, made of its releases. Kind 3.
 
     grain and window: a quarter or an hour exactly, a day of 22 to 26 hours, on borders of 15 minutes; in version 2 a
     week or a month as well. zone: IANA name of the zone whose day it is. Coverage: of the `windows` of the span (up to
-    2^31-1), `decided` are decided and `released`, as many as the tally holds, have a release of this key. complete:
-    nothing more can come. revision: 1..2^63-1, grows with what was merged. tally, merged: same shape and hash. value,
-    standard_error, low, high: items, 0..inf, low <= high. confidence: 0 < c < 1. status: one of STATUSES. span: the
-    released span that the windows are of; None in version 1. origin: "raw" where this is the one release of its span,
-    "merged" where it is made of several windows of a shorter one; None in version 1. count_epsilon: what the noisy
-    count of each release costs; None where they have none. Raises FormatError.
+    2^31-1), `decided` are decided and `released` have a release of this key. complete: nothing more can come. revision:
+    1..2^63-1, grows with what was merged. tally, merged: of these releases, of one shape and hash; None in version 3,
+    where they follow from the releases. value, standard_error, low, high: items, 0..inf, low <= high. confidence: 0 < c
+    < 1. status: one of STATUSES. span: the released span that the windows are of; None where the epoch names none.
+    origin: "raw" where this is the one release of its span, "merged" where it is made of several windows of a shorter
+    one; None with the span. count_epsilon: what the noisy count of each release costs; None where they have none.
+    kind: shape, flip threshold and hash of the releases, given where there is no tally. Raises FormatError.
     """
 
     pipeline: str
@@ -155,8 +158,8 @@ class RollupRecord:
     released: int
     complete: bool
     revision: int
-    tally: Tally
-    merged: SfmSketch
+    tally: Tally | None
+    merged: SfmSketch | None
     value: float
     standard_error: float
     low: float
@@ -166,6 +169,14 @@ class RollupRecord:
     origin: str | None = None
     span: str | None = None
     count_epsilon: Decimal | None = None
+    kind: SketchKind | None = None
+
+    @property
+    def of_releases(self) -> Combinable:
+        """Shape, flip threshold and hash of the releases."""
+        found = self.tally or self.kind
+        assert found is not None
+        return found
 
     def __post_init__(self) -> None:
         check_source(self.pipeline, self.epoch, self.partition, self.partitions)
@@ -184,11 +195,15 @@ class RollupRecord:
         self._check_origin()
 
     def _check_sketches(self) -> None:
+        if (self.tally is None) != (self.merged is None) or (self.tally is None) == (self.kind is None):
+            raise FormatError("planes", "a record has both tally and merged sketch, or their kind and neither of them")
+        check_noise("k", self.of_releases.flip_threshold, GRID // 2 - 1)
+        check_text("hash", self.of_releases.hash, HASH)
+        if self.tally is None or self.merged is None:
+            return
         if self.released != self.tally.releases:
             raise FormatError("released", f"{self.released} where the tally has {self.tally.releases}")
-        check_noise("k", self.tally.flip_threshold, GRID // 2 - 1)
         check_noise("merged_k", self.merged.flip_threshold, GRID // 2)
-        check_text("hash", self.tally.hash, HASH)
         if self.merged.shape != self.tally.shape:
             raise FormatError("merged", f"shape {self.merged.shape} where the tally has {self.tally.shape}")
         if self.merged.hash != self.tally.hash:
@@ -210,7 +225,7 @@ class RollupRecord:
         check_choice("status", self.status, STATUSES)
 
     def _check_origin(self) -> None:
-        sizes = self.tally.sizes
+        sizes = None if self.tally is None else self.tally.sizes
         if (self.origin is None) != (self.span is None):
             raise FormatError("origin", "origin and span are both given, or neither of them")
         if self.origin is None or self.span is None:
@@ -220,7 +235,7 @@ class RollupRecord:
         check_choice("origin", self.origin, ORIGINS)
         if self.origin == "raw":
             check_span(self.span, self.window)
-            if self.windows != 1 or sizes is None:
+            if self.windows != 1 or (self.tally is not None and sizes is None):
                 raise FormatError("origin", "a raw record is of one window and one release, and says what it counted")
         else:
             check_text("span", self.span, SPAN)

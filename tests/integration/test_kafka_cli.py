@@ -28,6 +28,7 @@ from support.kafka_runs import (
 )
 from support.kafka_topics import make_topic, read_all
 from support.patience import PATIENCE_S
+from support.summed_rollups import summed
 
 from sfm_stream.wire.codec import Release, RollupRecord, decode
 from sfm_stream.wire.keys import decode_key
@@ -142,8 +143,12 @@ def test_export_writes_what_the_topics_hold(done, tmp_path, topic):
     assert (found.code, found.err) == (0, "")
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     records = [decode(value or b"") for _, _, _, value, _, _ in done.read(topic)]
+    releases = [decode(value or b"") for _, _, _, value, _, _ in done.read("sketches")]
+    rollups = summed(
+        [r for r in records if isinstance(r, RollupRecord)], [r for r in releases if isinstance(r, Release)]
+    )
     newest: dict[tuple[object, ...], Release | RollupRecord] = {}
-    for record in records:
+    for record in rollups or records:
         if isinstance(record, Release | RollupRecord):  # of roll-ups a higher revision never comes first
             newest[json.dumps(decode_key(record.key)), record.window.start_ms, record.window.end_ms] = record
     [report] = found.documents()

@@ -19,6 +19,7 @@ from support.kafka_runs import Event, Run, Worker, wait_until, workers
 from support.span_windows import DAY_MS, HOUR_MS, MINUTE_MS, windows_of
 
 from sfm_stream.estimation.estimate import estimate
+from sfm_stream.sketch.agreement import SketchKind
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, decode
 
 pytestmark = pytest.mark.kafka
@@ -142,7 +143,7 @@ def require_passed_on(run: Run) -> None:
             place = record.partition, record.key
             seen.add(place)
             assert record.value == pytest.approx(estimate(released[place].sketch).value, rel=1e-5)
-            assert record.merged.bits == released[place].sketch.bits
+            assert record.of_releases == SketchKind.of(released[place].sketch)
     assert seen == released.keys()
 
 

@@ -13,6 +13,7 @@ from reference.naive_wire import FIELDS, read
 from reference.wire_samples import (
     START_MS,
     altered,
+    bare,
     counted_release,
     marker,
     raw_fields,
@@ -39,7 +40,8 @@ V2 = {
     "marker": encode(span_marker()),
     "rollup": encode(sized_rollup(SHAPE)),
 }
-SAMPLES = {f"{kind} {version}": data for version, kinds in ((1, V1), (2, V2)) for kind, data in kinds.items()}
+V3 = {"rollup": encode(bare(sized_rollup(SHAPE)))}
+SAMPLES = {f"{kind} {version}": data for version, kinds in ((1, V1), (2, V2), (3, V3)) for kind, data in kinds.items()}
 KINDS = pytest.mark.parametrize("kind", SAMPLES)
 
 parts = st.one_of(st.text(max_size=40), st.integers(-(1 << 63), (1 << 63) - 1), st.binary(max_size=40))
@@ -119,12 +121,13 @@ def holds(data: bytes) -> WireRecord | None:
 
 def same(one: WireRecord, other: WireRecord) -> bool:
     """Equal, and in what the releases of a tally say too, which does not make tallies differ."""
-    if isinstance(one, RollupRecord) and isinstance(other, RollupRecord) and one.tally.sizes != other.tally.sizes:
-        return False
+    if isinstance(one, RollupRecord) and isinstance(other, RollupRecord):
+        sizes = [None if record.tally is None else record.tally.sizes for record in (one, other)]
+        return one == other and sizes[0] == sizes[1]
     return one == other
 
 
-@given(st.one_of(releases(), counted_releases(), rollups(1), rollups(2)))
+@given(st.one_of(releases(), counted_releases(), rollups(1), rollups(2), rollups(1).map(bare), rollups(2).map(bare)))
 @settings(max_examples=100, deadline=None)
 def test_round_trip(record: Release | RollupRecord) -> None:
     data = encode(record)
@@ -134,7 +137,10 @@ def test_round_trip(record: Release | RollupRecord) -> None:
     assert tuple(naive["key"]) == decode_key(record.key)  # type: ignore[arg-type]
     if isinstance(record, Release) and record.sketch.count is not None:
         assert (naive["count"], naive["count_epsilon"]) == (record.sketch.count.value, record.sketch.count.epsilon)
-    if isinstance(record, RollupRecord) and record.span is not None:
+    if isinstance(record, RollupRecord) and record.tally is None:
+        assert (naive["version"], naive["k"], naive["hash"]) == (3, record.of_releases.flip_threshold, "xxh64")
+        assert (naive["origin"], naive["span"]) == (record.origin or "", record.span or "")
+    elif isinstance(record, RollupRecord) and record.span is not None:
         read_sizes = decode_rollup(data).tally.sizes
         assert read_sizes == record.tally.sizes
         assert read_sizes is not None
@@ -180,6 +186,7 @@ def test_random_bytes(data: bytes) -> None:
     holds(b"\xdc\x00\x1e" + u64(1) + u64(3) + data)
     holds(b"\xdc\x00\x13" + u64(2) + u64(1) + data)
     holds(b"\xdc\x00\x23" + u64(2) + u64(3) + data)
+    holds(b"\xdc\x00\x1e" + u64(3) + u64(3) + data)
 
 
 @given(junk)
@@ -223,6 +230,15 @@ def test_a_length_says_nothing_but_the_key(contents: list[tuple[tuple[int, ...],
     assert len(sizes) == 1
 
 
+@given(rollups(2), st.sampled_from(["ok", "empty", "saturated", "uninformative"]), st.integers(1, 60), keys)
+@settings(max_examples=60, deadline=None)
+def test_neither_estimate_nor_releases_change_the_length_of_a_rollup_of_version_3(
+    record: RollupRecord, status: str, released: int, key: tuple[int, ...]
+) -> None:
+    base = bare(sized_rollup(record.of_releases.shape, key, released, count_epsilon=record.count_epsilon))
+    assert length_up_to_the_key(encode(bare(record))) == length_up_to_the_key(encode(replace(base, status=status)))
+
+
 @given(rollups(1), st.sampled_from(["ok", "empty", "saturated", "uninformative"]), seeds, keys)
 @settings(max_examples=60, deadline=None)
 def test_an_estimate_does_not_change_the_length_of_a_rollup(
@@ -254,3 +270,4 @@ def test_the_samples_have_every_field() -> None:
     for version, samples in ((1, V1), (2, V2)):
         for number, data in enumerate(samples.values(), 1):
             assert list(raw_fields(data))[1:] == FIELDS[version][number].split()
+    assert list(raw_fields(V3["rollup"]))[1:] == FIELDS[3][3].split()

@@ -6,7 +6,8 @@ The releases are in any order, with copies; the markers of a span are in order, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.naive_cover import naive_cover, naive_fill, naive_gaps
-from support.published_topics import T0, Topics, question, sketched, span
+from support.memory_topics import Topics
+from support.published_topics import T0, question, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, marker
 
 from sfm_stream.answers.release_terms import ReleaseTerms

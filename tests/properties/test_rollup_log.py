@@ -14,15 +14,17 @@ from support.rollup_runs import (
     at,
     bits_of,
     cheap_estimate,
+    check_of,
     marker,
     release,
+    whole,
 )
 from support.rollup_walks import disturb, require_same_records
 
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.sketch.merge import merge_tally
-from sfm_stream.wire.codec import decode
+from sfm_stream.wire.codec import decode_rollup
 from sfm_stream.wire.keys import encode_key
 
 SINCE, UNTIL = at("2025-10-30T12:00"), at("2025-12-10")
@@ -120,7 +122,7 @@ def test_what_is_published_is_what_a_plain_walk_over_the_log_finds(log, expire_m
     expected, outcomes = roll_up(events, size, days_of.base_ms, days, expire_ms)
     assert {name: getattr(run.rollup.seen, name) for name in outcomes} == outcomes
     assert len(run.rollup.seen.conflicts) == outcomes["conflict"]
-    found = {place: decode(payload) for place, payload in run.newest.items()}
+    found = dict(zip(run.newest, whole(map(decode_rollup, run.newest.values()), run.log), strict=True))
     assert set(found) == {(*place[:4], encode_key(place[4])) for place in expected}
     for (*place, key), wanted in expected.items():
         record = found[*place, encode_key(key)]
@@ -128,7 +130,7 @@ def test_what_is_published_is_what_a_plain_walk_over_the_log_finds(log, expire_m
         assert (record.complete, record.revision) == (wanted.complete, wanted.revision)
         assert tuple(record.tally.counts.reshape(-1).tolist()) == wanted.counts
         assert record.merged == merge_tally(record.tally)
-        assert record.value == sum(wanted.counts)
+        assert (record.value, record.standard_error) == (sum(wanted.counts), check_of(wanted.counts))
         assert (record.zone, record.partitions, record.unit) == (zone, 1, "removed")
 
 

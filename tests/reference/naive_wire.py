@@ -24,6 +24,11 @@ FIELDS = {
         "decided released complete revision value standard_error low high confidence status buckets levels k hash "
         "planes ones count_epsilon counts merged_k merged key",
     },
+    3: {
+        3: "version kind pipeline epoch partition partitions origin span grain start_ms end_ms zone unit windows "
+        "decided released complete revision value standard_error low high confidence status buckets levels k hash "
+        "count_epsilon key",
+    },
 }
 STATUSES = ["ok", "empty", "saturated", "uninformative"]
 
@@ -31,7 +36,8 @@ STATUSES = ["ok", "empty", "saturated", "uninformative"]
 def read(data: bytes) -> dict[str, object]:
     """The fields by name; `cells` (and `merged_cells`) as lists [level][bucket], of a roll-up the counts of its tally.
 
-    Of version 2: `ones` of a roll-up as lists [release][level], `counts` as a list, `count_epsilon` as a decimal.
+    Of version 2: `ones` of a roll-up as lists [release][level], `counts` as a list, `count_epsilon` as a decimal. Of
+    version 3 a roll-up has no cells.
     """
     values = msgpack.unpackb(data, raw=False, use_list=True)
     record = dict(zip(FIELDS[values[0]][values[1]].split(), values, strict=True))
@@ -40,9 +46,10 @@ def read(data: bytes) -> dict[str, object]:
         record["cells"] = _cells(record["bits"], record)
     if record["kind"] == 3:
         record["status"] = STATUSES[record["status"]]
+    if record["version"] < 3 and record["kind"] == 3:
         record["cells"] = _counts(record)
         record["merged_cells"] = _cells(record["merged"], record)
-    if record["version"] == 2 and record["kind"] != 2:
+    if record["version"] >= 2 and record["kind"] != 2:
         record["count_epsilon"] = Decimal(record["count_epsilon"] or 0)
         assert record["count_epsilon"] or not record.get("count")
     if record["version"] == 2 and record["kind"] == 3:

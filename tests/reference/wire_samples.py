@@ -11,6 +11,7 @@ import msgpack
 import numpy as np
 from reference.naive_wire import FIELDS
 
+from sfm_stream.sketch.agreement import SketchKind
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
@@ -104,6 +105,12 @@ def raw_rollup(shape: SketchShape, key: KeyValue = "/pricing", seed: str = "sket
     month = Window(START_MS, START_MS + 31 * 24 * HOUR_MS)
     record = sized_rollup(shape, key, 1, seed)
     return replace(record, grain="month", window=month, windows=1, decided=1, origin="raw", span="month")
+
+
+def bare(record: RollupRecord) -> RollupRecord:
+    """Version 3: the same roll-up without what its releases say."""
+    assert record.tally is not None
+    return replace(record, tally=None, merged=None, kind=SketchKind.of(record.tally))
 
 
 def u64(value: int) -> bytes:

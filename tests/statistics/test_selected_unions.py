@@ -7,7 +7,8 @@ import math
 import numpy as np
 from reference.selected import chances
 from scipy.stats import binom
-from support.published_topics import VIEWS, Topics, closed, question, rolled, span
+from support.memory_topics import Topics
+from support.published_topics import VIEWS, closed, question, rolled, span
 from support.rollup_runs import QUARTER_MS, release
 from support.seeded_coins import SeededCoins
 

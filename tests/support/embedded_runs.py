@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.patience import PATIENCE_S
+from support.summed_rollups import summed
 
 from sfm_stream.cli.main import main
 from sfm_stream.composition.files import file_workers
@@ -150,7 +151,9 @@ def markers(output: Path) -> list[CloseMarker]:
 
 
 def rollups(output: Path) -> list[RollupRecord]:
-    return [record for record in _records(output, ROLLUPS) if isinstance(record, RollupRecord)]
+    """Those that are published, with the tallies and merged sketches of their releases."""
+    found = [record for record in _records(output, ROLLUPS) if isinstance(record, RollupRecord)]
+    return summed(found, releases(output))
 
 
 def payloads(output: Path, topic: str) -> list[bytes]:

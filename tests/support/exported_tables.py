@@ -119,7 +119,8 @@ def count_columns(record: Release | RollupRecord) -> tuple[int | None, float | N
     if isinstance(record, Release):
         count = record.sketch.count
         return (count.value, float(count.epsilon)) if count else (None, None)
-    of_raw = record.tally.sizes.counts[0] if record.origin == "raw" and record.tally.sizes else None
+    sizes = record.tally.sizes if record.tally else None
+    of_raw = sizes.counts[0] if record.origin == "raw" and sizes else None
     epsilon = None if record.count_epsilon is None else float(record.count_epsilon)
     return (None if of_raw is None else of_raw.value), epsilon
 

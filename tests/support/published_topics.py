@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,7 @@ from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import KeyValue, StoredRecord, Window
-from sfm_stream.units import ROLLUPS, SKETCHES
-from sfm_stream.wire.codec import decode
+from sfm_stream.types import KeyValue, Window
 
 T0 = at("2026-01-01")
 K1, K4 = flip_threshold_of(1), flip_threshold_of(4)
@@ -25,19 +23,6 @@ SHAPE = SketchShape(64, 8)
 UTC = calendar("UTC", QUARTER_MS, 0, 2030)
 VIEWS = ReleaseTerms("views")
 """Of the pipeline whose records these are, as a reader without its configuration knows them."""
-
-
-class Topics:
-    """Published records in memory."""
-
-    def __init__(self, sketches: Iterable[bytes] = (), rollups: Iterable[bytes] = ()) -> None:
-        self._records = {SKETCHES: list(sketches), ROLLUPS: list(rollups)}
-
-    def read(self, topic: str, partition: int | None = None, offset: int = 0) -> Iterator[StoredRecord]:
-        for number, payload in enumerate(self._records[topic]):
-            record = decode(payload)
-            if number >= offset and partition in (None, record.partition):
-                yield StoredRecord(number, record.partition, b"", payload, 0)
 
 
 def sketched(

@@ -52,7 +52,7 @@ def records() -> None:
             assert_type(read.sketch, SfmSketch)
             assert_type(decode_key(read.key), tuple[str | int | bytes, ...])
         if isinstance(read, RollupRecord):
-            assert_type(read.tally, Tally)
+            assert_type(read.tally, Tally | None)
     assert_type(decode_release(encode(release)), Release)
     assert_type(decode_marker(encode(marker)), CloseMarker)
     assert_type(decode_rollup(encode(rollup)), RollupRecord)

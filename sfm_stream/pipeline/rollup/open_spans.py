@@ -4,6 +4,9 @@ state      a release in it                      left by
 OPEN       MERGED once, DUPLICATE or CONFLICT   a marker that reaches its end, or the end of its epoch: FINAL
 FINAL      ALREADY_FINAL                        its last record goes into a step: PUBLISHED
 PUBLISHED  ALREADY_FINAL                        nothing
+
+Replay builds published spans again where coarser spans around them are not published: they are OPEN until the same
+marker as before, and their records are left out.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from enum import Enum
 
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.sketch.agreement import Combinable
+from sfm_stream.sketch.tally import Tally
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.types import Window
 from sfm_stream.units import PUBLISHED_GRAINS
@@ -52,8 +56,8 @@ def state_of(grain: str, window: Window, final_ms: int, cursor: Cursor) -> SpanS
 class KeySum:
     """The sum of the releases of one key in one span.
 
-    digests: window start -> digest of the release added for it. In a coarser span: start of each base span that was
-    recalled -> nothing.
+    digests: window start -> digest of the release added for it. In a coarser span: start of each span of the finest
+    grain whose tally was recalled from its record -> nothing.
     """
 
     sum: TallySum
@@ -65,8 +69,8 @@ class OpenSpan:
     """One span that is not published yet.
 
     grain: None where nothing is published of the releases in it; then they are told from second payloads, and not
-    summed. first_offset: of the earliest release in it, where replay must begin. provisional: key -> revision of the
-    last record that was published before the span was final.
+    summed. first_offset: of the earliest release in it that no recalled tally holds, where replay must begin.
+    provisional: key -> revision of the last record that was published before the span was final.
     """
 
     grain: str | None
@@ -94,6 +98,22 @@ class OpenSpan:
         if self.first_offset is None:
             self.first_offset = offset
         return ReleaseOutcome.MERGED
+
+    def recall_part(self, part: Window, key: bytes, tally: Tally) -> None:
+        """Add the tally of a key in a span of the finest grain inside this one, once."""
+        key_sum = self.key_sum(key, tally)
+        if part.start_ms not in key_sum.digests:
+            key_sum.digests[part.start_ms] = b""
+            key_sum.sum.add_tally(tally)
+
+    def add_part(self, part: Window, key: bytes, total: TallySum) -> None:
+        """Add the sum of a key in a span of the finest grain inside this one, unless its tally was recalled."""
+        if not self.has_part(part, key):
+            self.key_sum(key, total).sum.add_sum(total)
+
+    def has_part(self, part: Window, key: bytes) -> bool:
+        """Whether the tally of a key in a span of the finest grain inside this one was recalled."""
+        return key in self.keys and part.start_ms in self.keys[key].digests
 
     def key_sum(self, key: bytes, like: Combinable) -> KeySum:
         """The sum of a key, begun where there is none. like: what has the shape, hash and flip of its sketches."""

@@ -13,7 +13,7 @@ from sfm_stream.estimation.estimate import estimate
 from sfm_stream.pipeline.rollup.open_spans import OpenSpan
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.pipeline.rollup.span_rollup import SpanRollup
-from sfm_stream.sketch.merge import merge_tally
+from sfm_stream.sketch.agreement import SketchKind
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import RollupRecord
 
@@ -35,11 +35,11 @@ def final_records(rollup: SpanRollup, final_ms: Callable[[], int]) -> Iterator[D
     while (span := rollup.first_final(final_ms())) is not None:
         coarser = rollup.coarser(span.window) if span.grain == rollup.grains.finest else []
         for key in sorted(span.keys):
-            if rollup.cursor.covers(span.window.end_ms, _grain(span), key):
-                continue
             total = span.keys.pop(key).sum  # its memory is free again before the next key takes any
             for around in coarser:
-                around.key_sum(key, total).sum.add_sum(total)
+                around.add_part(span.window, key, total)
+            if rollup.cursor.covers(span.window.end_ms, _grain(span), key):
+                continue  # replay: it is published already, and coarser spans need it again
             content = _record(rollup, span, key, total, complete=True)
             yield DueRecord(content, rollup, Cursor(*span.publication_order, key))
         rollup.publish(span)
@@ -49,8 +49,11 @@ def provisional_records(rollup: SpanRollup, before_ms: int) -> Iterator[DueRecor
     """The records of open spans that end at or before before_ms, as they stand, where they changed since the last."""
     for span in rollup.expired(before_ms):
         parts = rollup.parts(span)
-        for key in sorted({key for part in parts for key in part.keys}):
-            sums = [part.keys[key].sum for part in parts if key in part.keys]
+        for key in sorted({key for part in (span, *parts) for key in part.keys}):
+            if rollup.cursor.covers(span.window.end_ms, _grain(span), key):
+                continue
+            inside = [part for part in parts if key in part.keys and not span.has_part(part.window, key)]
+            sums = [part.keys[key].sum for part in (span, *inside) if key in part.keys]
             revision = _revision(rollup, span, sum(part.releases for part in sums), complete=False)
             if span.provisional.get(key, 0) >= revision:
                 continue
@@ -63,10 +66,10 @@ def provisional_records(rollup: SpanRollup, before_ms: int) -> Iterator[DueRecor
 
 
 def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, complete: bool) -> RollupRecord:
-    """The record of one key and span: tally, merged sketch, estimate, coverage; a function of its inputs alone."""
+    """The record of one key and span: estimate and coverage; a function of its inputs alone."""
     tally, origin = total.tally(), None
     if rollup.span is None:
-        # Version 1 has no field for what each release says: after a restart it would be missing from some estimates.
+        # Version 1 has no field for what each release says, and a day may have been rebuilt from its records.
         tally = replace(tally, sizes=None)
     else:
         origin = "raw" if rollup.is_raw(span) else "merged"
@@ -86,8 +89,8 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         windows=rollup.decided.windows_in(span.window),
         complete=complete,
         revision=_revision(rollup, span, total.releases, complete),
-        tally=tally,
-        merged=merge_tally(tally),
+        tally=None,
+        merged=None,
         value=_rounded(answer.value),
         standard_error=_rounded(answer.standard_error),
         low=_rounded(answer.low),
@@ -97,6 +100,7 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         origin=origin,
         span=rollup.span,
         count_epsilon=rollup.count_epsilon,
+        kind=SketchKind.of(tally),
     )
 
 

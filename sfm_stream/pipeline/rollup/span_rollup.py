@@ -88,33 +88,40 @@ class SpanRollup:
                 return ReleaseOutcome.ALREADY_FINAL
             return self._open(None, window).merge(release, payload, offset)
         around = window if self.grains.size_ms is None else self.calendar.span(grain, window.start_ms)
-        if state_of(grain, around, final_ms, self.cursor) is not SpanState.OPEN:
+        state = state_of(grain, around, final_ms, self.cursor)
+        is_replay = state is SpanState.PUBLISHED and around.end_ms > final_ms
+        if is_replay and self.is_published(self.coarsest_end_ms(around.end_ms)):
             return ReleaseOutcome.ALREADY_FINAL
-        return self._open(grain, around).merge(release, payload, offset)
+        if not is_replay and state is not SpanState.OPEN:
+            return ReleaseOutcome.ALREADY_FINAL
+        span = self._open(grain, around)
+        is_first = span.first_offset is None
+        outcome = span.merge(release, payload, offset)
+        if is_first:
+            for wider in self.coarser(around):
+                wider.first_offset = offset if wider.first_offset is None else wider.first_offset
+        return outcome
 
     def recall(self, record: RollupRecord) -> None:
         """Take up a published record, when the state is rebuilt.
 
-        A final record of the finest grain is part of the coarser ones again. Of a record that was published before its
-        span was final, the revision is noted. Of records of the finest grain behind the cursor nothing is taken: replay
-        makes them again.
+        Of a record that was published before its span was final, the revision is noted. A final record of the finest
+        grain that holds a tally (of version 1 or 2) is part of the coarser ones again: whoever published it committed a
+        position behind its releases. Of all others nothing is taken: replay makes them again.
         """
-        self._require_common(record.tally, record.count_epsilon, record.unit)
+        self._require_common(record.of_releases, record.count_epsilon, record.unit)
         published = self.cursor.covers(record.window.end_ms, record.grain, record.key)
         if not record.complete:
             if not published:
                 provisional = self._open(record.grain, record.window).provisional
                 provisional[record.key] = max(provisional.get(record.key, 0), record.revision)
-        elif published and record.grain == self.grains.finest:
+        elif published and record.grain == self.grains.finest and record.tally is not None:
             for span in self.coarser(record.window):
-                key_sum = span.key_sum(record.key, record.tally)
-                if record.window.start_ms not in key_sum.digests:
-                    key_sum.digests[record.window.start_ms] = b""
-                    key_sum.sum.add_tally(record.tally)
+                span.recall_part(record.window, record.key, record.tally)
 
     @property
     def needs_history(self) -> bool:
-        """Whether its published records are needed to go on.
+        """Whether its published records are needed to go on: revisions, and tallies of earlier versions.
 
         Where releases are only passed on, none is: each is in one record, which is published once it is final.
         """
@@ -146,7 +153,10 @@ class SpanRollup:
         expired = [
             span
             for span in self.open.values()
-            if span.window.end_ms <= before_ms and span.grain is not None and not self.is_raw(span)
+            if span.window.end_ms <= before_ms
+            and span.grain is not None
+            and not self.is_raw(span)
+            and not self.cursor.covers(span.window.end_ms, span.grain, None)
         ]
         return sorted(expired, key=lambda span: span.publication_order)
 
@@ -160,14 +170,16 @@ class SpanRollup:
         return [self._open(grain, w) for grain, w in windows if not self.cursor.covers(w.end_ms, grain, None)]
 
     def parts(self, span: OpenSpan) -> list[OpenSpan]:
-        """The span and the open ones of the finest grain inside it, which are not in its sums yet."""
+        """The open spans of the finest grain inside a coarser one, which are not in its sums yet."""
         finest, low, high = self.grains.finest, span.window.start_ms, span.window.end_ms
-        inside = [s for s in self.open.values() if s.grain == finest and low <= s.window.start_ms < high]
-        return [span] if span.grain == finest else [span, *inside]
+        if span.grain == finest:
+            return []
+        return [s for s in self.open.values() if s.grain == finest and low <= s.window.start_ms < high]
 
     def publish(self, span: OpenSpan) -> None:
         """Take the span as published: every record of it has gone into a step."""
-        self.cursor = Cursor(*span.publication_order, None)
+        if span.grain is not None and not self.cursor.covers(span.window.end_ms, span.grain, None):
+            self.cursor = Cursor(*span.publication_order, None)
         del self.open[span.grain, span.window.start_ms]
 
     @property

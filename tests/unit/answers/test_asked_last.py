@@ -1,7 +1,8 @@
 """`--last`: which hours, days, weeks or months are the last ones that are over and decided."""
 
 import pytest
-from support.published_topics import T0, VIEWS, Topics, closed, question, sketched, span
+from support.memory_topics import Topics
+from support.published_topics import T0, VIEWS, closed, question, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, at, marker
 
 from sfm_stream.answers.answer import answer

@@ -5,7 +5,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from support.published_topics import K1, K4, T0, UTC, VIEWS, Topics, closed, question, rolled, sketched, span
+from support.memory_topics import Topics
+from support.published_topics import K1, K4, T0, UTC, VIEWS, closed, question, rolled, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, Run, marker
 
 from sfm_stream.answers.answer import answer
@@ -13,6 +14,7 @@ from sfm_stream.answers.asked_keys import asked_key
 from sfm_stream.answers.asked_last import LastUnits
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
+from sfm_stream.answers.rollup_sketches import with_sketches
 from sfm_stream.answers.rows import rows_of
 from sfm_stream.answers.unanswered import unanswered
 from sfm_stream.errors import ConflictError, FormatError, IncompatibleError, NothingFound
@@ -129,7 +131,9 @@ def test_rollup_rows_are_what_was_published():
     shown = day.estimate
     assert (shown.value, shown.standard_error) == (published.value, published.standard_error)
     assert (shown.low, shown.high, str(shown.status)) == (published.low, published.high, published.status)
-    found = estimate(published.tally)
+    (of_releases,) = with_sketches(Topics(records), [published])
+    assert of_releases.tally == Tally.of(decode_release(record).sketch for record in records[:3])
+    found = estimate(of_releases.tally)
     assert math.isclose(shown.value, found.value, rel_tol=1e-5)
     assert shown.confidence == found.confidence
 

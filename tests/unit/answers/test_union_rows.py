@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from support.published_topics import K1, K4, SHAPE, T0, VIEWS, Topics, closed, question, sketched, span
+from support.memory_topics import Topics
+from support.published_topics import K1, K4, SHAPE, T0, VIEWS, closed, question, sketched, span
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, at, marker
 
 from sfm_stream.answers.answer import answer

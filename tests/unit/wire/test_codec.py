@@ -158,7 +158,8 @@ def test_text_bitmaps_and_keys_are_nothing_else(kind: str, wrong: bytes) -> None
 
 
 REFUSED = [
-    ("release", "version", u64(3), "version", "3 is unknown; this reader knows version 1, 2"),
+    ("release", "version", u64(4), "version", "4 is unknown; this reader knows version 1, 2, 3"),
+    ("release", "version", u64(3), "kind", "1 is unknown; version 3 knows 3"),
     ("release", "version", u64(2), "record", "16 fields where this kind has 19"),
     ("release", "version", u64(0), "version", "0 is unknown"),
     ("release", "version", b"\x01", "version", "expected uint64"),
@@ -290,8 +291,8 @@ def test_refusals(kind: str, changed: str, raw: bytes, field: str, problem: str)
 
 
 def test_a_later_version_is_named_even_if_it_is_laid_out_differently() -> None:
-    later = b"\x93" + u64(3) + b"\x81\xa1a\xc7\x00\x05" + b"\xc0"
-    assert refusal(later).problem == "3 is unknown; this reader knows version 1, 2"
+    later = b"\x93" + u64(4) + b"\x81\xa1a\xc7\x00\x05" + b"\xc0"
+    assert refusal(later).problem == "4 is unknown; this reader knows version 1, 2, 3"
 
 
 def test_counts_over_the_number_of_releases_by_one_bit() -> None:

@@ -223,10 +223,10 @@ def test_refusals(kind: str, changed: str, raw: bytes, field: str, problem: str)
 
 def test_a_record_of_a_later_version_is_refused_with_the_remedy() -> None:
     with pytest.raises(FormatError) as caught:
-        codec.decode_at("topic visits.sketches, partition 0, offset 7", altered(RELEASE, version=u64(3)))
+        codec.decode_at("topic visits.sketches, partition 0, offset 7", altered(RELEASE, version=u64(4)))
     assert str(caught.value) == (
-        "topic visits.sketches, partition 0, offset 7: version: 3 is unknown; this reader knows version 1, 2; another "
-        "release of sfm-stream wrote the record: use that one, or a newer one. Nothing was changed"
+        "topic visits.sketches, partition 0, offset 7: version: 4 is unknown; this reader knows version 1, 2, 3; "
+        "another release of sfm-stream wrote the record: use that one, or a newer one. Nothing was changed"
     )
 
 

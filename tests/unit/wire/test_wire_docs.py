@@ -11,6 +11,7 @@ import msgpack
 import numpy as np
 import pytest
 from reference.wire_samples import (
+    bare,
     counted_release,
     marker,
     raw_fields,
@@ -33,6 +34,7 @@ RECORDS: dict[str, WireRecord] = {
     "release, version 2": counted_release(SHAPE),
     "close marker, version 2": span_marker(),
     "roll-up, version 2": sized_rollup(SHAPE),
+    "roll-up, version 3": bare(sized_rollup(SHAPE)),
 }
 NAMES = pytest.mark.parametrize("name", RECORDS)
 
@@ -112,8 +114,8 @@ def test_the_program_on_the_page_reads_what_is_written() -> None:
     assert np.array_equal(record["tally"], last.tally.counts)
     assert np.array_equal(record["cells"], last.merged.cells())
     assert scope["read"](encode(marker()))["fingerprint"] == marker().fingerprint
-    with pytest.raises(ValueError, match="version 3"):
-        scope["read"](msgpack.packb([3, 1]))
+    with pytest.raises(ValueError, match="version 4"):
+        scope["read"](msgpack.packb([4, 1]))
 
 
 def test_the_program_on_the_page_reads_version_2() -> None:
@@ -130,3 +132,11 @@ def test_the_program_on_the_page_reads_version_2() -> None:
     assert np.array_equal(record["ones"], last.tally.sizes.ones)
     assert record["counts"].tolist() == [count.value for count in last.tally.sizes.counts if count]
     assert scope["read"](encode(span_marker()))["span"] == "hour"
+
+
+def test_the_program_on_the_page_reads_version_3() -> None:
+    scope: dict[str, Any] = {}
+    exec(compile(fenced("python"), "wire-format.md", "exec"), scope)  # noqa: S102 -- the page's own code
+    record = scope["read"](encode(bare(sized_rollup(SHAPE))))
+    assert (record["value"], record["released"], record["key"]) == (1234.5, 3, ["/pricing"])
+    assert math.isclose(scope["epsilon"](record), 1.25)

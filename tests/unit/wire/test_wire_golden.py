@@ -1,4 +1,4 @@
-"""Versions 1 and 2 to the byte: files that no later code may read or write differently."""
+"""Versions 1 to 3 to the byte: files that no later code may read or write differently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from golden import make_wire_v1, make_wire_v2
+from golden import make_wire_v1, make_wire_v2, make_wire_v3
 from reference.naive_wire import read
 
 from sfm_stream.wire.codec import RollupRecord, decode, encode
@@ -25,7 +25,13 @@ VERSION_2 = {
     "rollup_without_counts": "a1a039ff62673d457292e88f1e52e95b88e0bc6311622e7cf51716dc356ef977",
     "rollup_raw": "11a239f9711e9438b937229296e2248b8b6876fe552d4612ea6b3818377725c5",
 }
-VERSIONS = {1: (make_wire_v1, VERSION_1), 2: (make_wire_v2, VERSION_2)}
+VERSION_3 = {
+    "rollup": "5cee6fee843b4c97f2a3009bac2d3ddc9c7904e48a2d111e47f0b11faed079ff",
+    "rollup_without_counts": "577feb49197c9cbb96801d9eea5f0d0bd14ba5622ce10067d799635fd19eff98",
+    "rollup_raw": "64fb545fec2b542619f27ab762af2d6ee9665e713f758737e259b25e0a3b12dd",
+    "rollup_of_no_named_span": "70a1f5de3bdbb4c90d2abdce3d8545ed7bd7dd67465e01bd414fd51c0e305f90",
+}
+VERSIONS = {1: (make_wire_v1, VERSION_1), 2: (make_wire_v2, VERSION_2), 3: (make_wire_v3, VERSION_3)}
 
 
 @pytest.mark.parametrize(

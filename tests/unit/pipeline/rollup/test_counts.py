@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from support.rollup_cases import T0, UTC
-from support.rollup_runs import HOUR_MS, QUARTER_MS, marker, release, run_of
+from support.rollup_runs import HOUR_MS, QUARTER_MS, marker, release, run_of, whole
 
 from sfm_stream.errors import IncompatibleError
 from sfm_stream.estimation.estimate import estimate
@@ -79,15 +79,15 @@ def test_a_day_rebuilt_after_a_restart_knows_every_release_again():
     for hour in range(24):
         log += [counted(4 * hour + quarter) for quarter in range(hour % 4)]
         log.append(closed(4 * hour, 4 * hour + 4))
-    whole = run_of(UTC, log)
-    whole.finish()
+    undisturbed = run_of(UTC, log)
+    undisturbed.finish()
     run = run_of(UTC, log, max_bytes=1)
     while run.read(7):
         while (step := run.rollup.step()) is not None:
             run.take(step)
             run.restart()
-    assert run.newest == whole.newest
-    (day,) = [record for record in map(decode_rollup, run.history) if record.grain == "day"]
+    assert run.newest == undisturbed.newest
+    (day,) = [record for record in whole(map(decode_rollup, run.history), log) if record.grain == "day"]
     assert len(day.tally.sizes.counts) == day.released == 36
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from support.published_topics import T0, VIEWS, Topics, closed, question, rolled, sketched, span
+from support.memory_topics import Topics
+from support.published_topics import T0, VIEWS, closed, question, rolled, sketched, span
 from support.rollup_runs import DAY_MS, QUARTER_MS, marker
 
 from sfm_stream.answers.release_terms import ReleaseTerms

@@ -6,6 +6,8 @@ from support.rollup_runs import (
     DAY_MS,
     HOUR_MS,
     Run,
+    marker,
+    release,
     run_of,
 )
 
@@ -13,7 +15,7 @@ from sfm_stream.errors import StateError
 from sfm_stream.pipeline.rollup.position import decode_rollup_state
 from sfm_stream.pipeline.rollup.rollup import Rollup
 from sfm_stream.types import Commit
-from sfm_stream.wire.codec import decode, encode
+from sfm_stream.wire.codec import Release, decode, decode_rollup, encode
 
 
 def busy_log():
@@ -67,12 +69,33 @@ def test_half_an_hour_is_not_taken_for_a_whole_one_on_replay():
     assert [(r.key, r.released) for r in run.finish()] == [(B, 3)]
 
 
-def test_replay_is_bounded_by_the_oldest_base_span_that_is_not_published():
-    run = run_of(UTC, busy_log())
+def test_replay_begins_with_the_oldest_day_that_is_not_published():
+    run, log = run_of(UTC, busy_log()), busy_log()
+    first = {day: next(at for at, payload in enumerate(log) if begins(payload) >= T0 + day * DAY_MS) for day in (0, 1)}
     while run.read(1):
         run.drain()
         run.checkpoint()
-        assert run.at - run.commit.offset <= 6
+        published = ("day", T0 + DAY_MS) in {(r.grain, r.window.end_ms) for r in map(decode_rollup, run.history)}
+        assert run.commit.offset == first[published]
+
+
+def begins(payload):
+    """Start of the window of a release; of a marker nothing that counts."""
+    record = decode(payload)
+    return record.window.start_ms if isinstance(record, Release) else -1
+
+
+def test_where_every_release_is_passed_on_replay_begins_with_the_window_that_is_open():
+    names = {"span": "day", "spans": ("day",)}
+    log = []
+    for day in range(5):
+        log += [release(T0 + day * DAY_MS, window_ms=DAY_MS, span="day")]
+        log += [marker(T0 + day * DAY_MS, T0 + (day + 1) * DAY_MS, DAY_MS, **names)]
+    run = Run(UTC, log, finest={(1, "day"): "day"})
+    while run.read(1):
+        run.drain()
+        run.checkpoint()
+        assert run.at - run.commit.offset <= 1
 
 
 def test_history_is_needed_for_open_days_only():
@@ -148,7 +171,10 @@ def test_what_is_published_does_not_expire_while_it_is_read_again():
     run.read(3)
     run.rollup.expire(T0 + 2 * HOUR_MS)
     assert [(r.epoch, r.complete) for r in run.drain()] == [(1, False)]
-    assert run.rollup.seen.already_final == 1
+    run.rollup.expire(T0 + 2 * HOUR_MS)
+    assert run.drain() == []
+    assert [(r.epoch, r.complete) for r in run.finish()] == []
+    assert run.rollup.seen.merged == 2
 
 
 def test_the_first_start_reads_from_the_beginning():
@@ -175,5 +201,12 @@ def test_the_committed_state_is_what_was_known_at_its_offset():
     run.checkpoint()
     state = decode_rollup_state(run.commit)
     ((span,),) = (epoch.spans for epoch in state.epochs)
-    assert (state.offset, span.from_ms, span.through_ms) == (2, T0, quarter(4))
+    assert (state.offset, span.from_ms, span.through_ms) == (0, 0, 0), "the day begins there"
     assert (span.cursor.end_ms, span.cursor.key) == (quarter(4), None)
+    run.log += [closed(6, 96), *windows(96), closed(96, 97)]
+    run.finish()
+    run.checkpoint()
+    state = decode_rollup_state(run.commit)
+    ((span,),) = (epoch.spans for epoch in state.epochs)
+    assert (state.offset, span.from_ms, span.through_ms) == (7, T0, quarter(96))
+    assert (span.cursor.end_ms, span.cursor.key) == (quarter(96), None)

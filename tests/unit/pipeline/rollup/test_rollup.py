@@ -15,6 +15,7 @@ from support.rollup_runs import (
     marker,
     release,
     run_of,
+    whole,
 )
 
 from sfm_stream.estimation.estimate import estimate
@@ -23,7 +24,7 @@ from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.sketch.merge import merge
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
-from sfm_stream.wire.codec import decode, decode_release
+from sfm_stream.wire.codec import decode, decode_release, decode_rollup
 
 
 def test_an_hour_is_published_when_its_last_window_is_decided():
@@ -48,7 +49,7 @@ def test_a_day_is_the_tally_of_its_releases_exactly():
         run.drain()
     for key in (A, B):
         releases = [r for r in map(decode, log) if getattr(r, "key", None) == key]
-        day = decode(run.newest[1, "day", T0, T0 + DAY_MS, key])
+        (day,) = whole([decode_rollup(run.newest[1, "day", T0, T0 + DAY_MS, key])], log)
         assert day.tally == Tally.of(release.sketch for release in releases)
         assert day.merged == merge(release.sketch for release in releases)
         assert (day.released, day.decided, day.windows, day.complete) == (len(releases), 96, 96, True)
