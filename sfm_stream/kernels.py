@@ -29,7 +29,11 @@ class Native(Protocol):
     """What the compiled kernel offers. Buffers are contiguous and read-only; what is given back is bytes."""
 
     def compare(self, digits: Buffer, wanted: int) -> tuple[bytes, bytes]:
-        """(packed bits, the lowest first, of digit < wanted; where a digit is equal, uint32), for bytes of digits."""
+        """(packed bits, the lowest first, of digit < wanted; uint32, where a digit is equal), for digits of a byte."""
+        ...
+
+    def settle(self, packed: bytes, tied: bytes, digits: Buffer, wanted: int) -> tuple[bytes, bytes]:
+        """What `compare` gave, where each tied one has one more digit: those of digit < wanted are set; still tied."""
         ...
 
 

@@ -12,5 +12,6 @@ mod flip;
 fn sfm_stream_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(flip::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(flip::settle, module)?)?;
     Ok(())
 }

@@ -35,9 +35,9 @@ def respond(
     The thresholds of the mechanism are in units of 2^-word.bits. Each cell gets two coins, one for a set bit and one
     for an unset bit. Both are drawn before the bits are read, so the number of digits drawn does not depend on them.
     """
-    shown = np.zeros((2, 8 * bits.size), np.bool_)
-    count = shown.shape[1] if cells is None else cells
+    count = 8 * bits.size if cells is None else cells
+    shown = np.zeros((2, bits.size), np.uint8)
     for row, threshold in zip(shown, (mechanism.q_threshold, mechanism.p_threshold), strict=True):
-        row[:count] = draw(count, threshold, coins.digits, word)
-    where_unset, where_set = np.packbits(shown, axis=1, bitorder="little")
+        row[: -(-count // 8)] = draw(count, threshold, coins.digits, word)
+    where_unset, where_set = shown
     return np.asarray((where_unset & ~bits) | (where_set & bits))

@@ -22,13 +22,10 @@ from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
 from itertools import compress
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sfm_stream.errors import EpsilonError
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon, places_for
-from sfm_stream.sketch.bernoulli import WORD64, FewCoins, Word, draw
+from sfm_stream.sketch.bernoulli import WORD64, FewCoins, Word
 
 _LOW_REACH = 16
 """The low digits hold geometric variables up to about this number of times 1 / epsilon."""
@@ -67,13 +64,13 @@ class DiscreteLaplace:
         return cls(number, tuple(low), more, word)
 
     def draw_one(self, coins: Coins) -> int:
-        """The noise of one count: as draw(1, coins), from the same coins."""
+        """The noise of one count, any integer. How many coins are drawn depends on the noise alone."""
         few, worth = self._of_one
         came_up, digits = few.draw(coins.digits), len(self.low)
         noise = sum(compress(worth, came_up))
         growing = [worth[at] for at in (digits, -1) if came_up[at]]
         while growing:
-            growing = list(compress(growing, draw(len(growing), self.more, coins.digits, self.word)))
+            growing = list(compress(growing, FewCoins([self.more] * len(growing), self.word).draw(coins.digits)))
             noise += sum(growing)
         return noise
 
@@ -82,15 +79,3 @@ class DiscreteLaplace:
         """The coins of G and H, and what each adds to G - H if it comes up."""
         worth = [1 << i for i in range(len(self.low) + 1)]
         return FewCoins((*self.low, self.more) * 2, self.word), (*worth, *(-one for one in worth))
-
-    def draw(self, count: int, coins: Coins) -> NDArray[np.int64]:
-        """Shape (count,): independent noise, each any integer. How many coins are drawn depends on the noise alone."""
-        digits = len(self.low)
-        thresholds = np.tile(np.array((*self.low, self.more), np.uint64), 2 * count)
-        came_up = draw(thresholds.size, thresholds, coins.digits, self.word).reshape(2 * count, digits + 1)
-        geometric = came_up @ (np.int64(1) << np.arange(digits + 1, dtype=np.int64))
-        growing = np.flatnonzero(came_up[:, digits])
-        while growing.size:
-            growing = growing[draw(growing.size, self.more, coins.digits, self.word)]
-            geometric[growing] += 1 << digits
-        return np.asarray(geometric[:count] - geometric[count:])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.privacy.discrete_laplace import DiscreteLaplace
 from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of, parts_of
-from sfm_stream.sketch.bernoulli import WORD64, Word, draw
+from sfm_stream.sketch.bernoulli import WORD64, Draw, Word, draw
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.units import INT64_MAX, INT64_MIN
@@ -63,13 +63,18 @@ def noisy_count(bits: NDArray[np.uint8], noise: DiscreteLaplace, coins: Coins) -
 
 
 def flip_bits(
-    bits: NDArray[np.uint8], threshold: int, coins: Coins, word: Word = WORD64, cells: int | None = None
+    bits: NDArray[np.uint8],
+    threshold: int,
+    coins: Coins,
+    word: Word = WORD64,
+    cells: int | None = None,
+    draw: Draw = draw,
 ) -> NDArray[np.uint8]:
     """The packed bitmap, each of its first `cells` bits (default: all) inverted with probability threshold / 2^bits.
 
     Every cell gets its own coin. The coins are drawn before the bits are read.
     """
-    flips = np.zeros(8 * bits.size, np.bool_)
-    count = flips.size if cells is None else cells
-    flips[:count] = draw(count, threshold, coins.digits, word)
-    return np.packbits(flips, bitorder="little") ^ bits
+    flips = draw(8 * bits.size if cells is None else cells, threshold, coins.digits, word)
+    flipped = bits.copy()
+    flipped[: flips.size] ^= flips
+    return flipped

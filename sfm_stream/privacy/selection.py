@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfm_stream.errors import EpsilonError
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon, parse_number, places_for, plain
-from sfm_stream.sketch.bernoulli import WORD64, Word, draw
+from sfm_stream.sketch.bernoulli import WORD64, FewCoins, Word
 
 MIN_DELTA = Decimal("8.8817841970012523233890533447265625E-16")
 """2^-50, written out as in epsilon.py."""
@@ -58,5 +58,5 @@ def selection_table(epsilon: Epsilon, delta: Epsilon, word: Word = WORD64) -> ND
 
 def select(popcount: int, table: NDArray[np.uint64], coins: Coins, word: Word = WORD64) -> bool:
     """Whether a key with this many set cells may be published: True with probability pi(popcount)."""
-    threshold = int(table[min(popcount, len(table) - 1)])
-    return bool(draw(1, threshold, coins.digits, word)[0])
+    coin = FewCoins([int(table[min(popcount, len(table) - 1)])], word)
+    return coin.draw(coins.digits)[0]

@@ -21,6 +21,13 @@ from sfm_stream.errors import EntropyError
 Digits: TypeAlias = Callable[[int], NDArray[np.uint8]]
 """A source of digits: called with n, it returns shape (n,), n fresh independent uniform digits."""
 
+Draw: TypeAlias = "Callable[[int, int, Digits, Word], NDArray[np.uint8]]"
+"""`draw`, or a compiled one that gives the same coins."""
+
+
+BLOCK = 4096 * 24
+"""Digits that are compared at once. Memory for more would be mapped anew each time, which costs more than the work."""
+
 
 @dataclass(frozen=True)
 class Word:
@@ -29,60 +36,58 @@ class Word:
     bits: int
     digit_bits: int
 
-    @property
-    def digits(self) -> int:
-        return self.bits // self.digit_bits
-
-    def digit(self, thresholds: NDArray[np.uint64], index: int) -> NDArray[np.uint8]:
-        """Digit number `index` of each threshold; 0 is the most significant one."""
-        shift = np.uint64(self.bits - self.digit_bits * (index + 1))
-        return ((thresholds >> shift) & np.uint64((1 << self.digit_bits) - 1)).astype(np.uint8)
+    def digits_of(self, threshold: int) -> list[int]:
+        """The digits of a threshold, the most significant one first."""
+        shifts = range(self.bits - self.digit_bits, -1, -self.digit_bits)
+        return [threshold >> shift & (1 << self.digit_bits) - 1 for shift in shifts]
 
 
 WORD64 = Word(bits=64, digit_bits=8)
 
 
-def draw(count: int, threshold: int | NDArray[np.uint64], digits: Digits, word: Word = WORD64) -> NDArray[np.bool_]:
-    """Shape (count,): True with probability threshold / 2^word.bits, independently.
+def draw(count: int, threshold: int, digits: Digits, word: Word = WORD64) -> NDArray[np.uint8]:
+    """Shape (ceil(count / 8),): coin i is bit i % 8 of byte i // 8, set with probability threshold / 2^word.bits.
 
-    threshold: one for all coins, or shape (count,); each in 0 .. 2^word.bits - 1. Raises EntropyError if `digits`
-    gives another number of digits than asked: numpy would broadcast them, and one digit would decide several coins.
+    Coins are independent; bits beyond the last one are 0. Raises EntropyError if `digits` gives another number than
+    asked: numpy would broadcast a single digit, which would decide several coins.
     """
-    thresholds = np.asarray(threshold, np.uint64)
-    drawn = _exactly(count, digits)
-    first = word.digit(thresholds, 0)
-    below = np.less(drawn, first)
-    tied = np.flatnonzero(drawn == first)
-    for index in range(1, word.digits):
+    first, *others = word.digits_of(threshold)
+    drawn, blocks = exactly(count, digits), range(0, max(count, 1), BLOCK)
+    tied = np.concatenate([np.flatnonzero(drawn[at : at + BLOCK] == first) + at for at in blocks])
+    up = [tied[:0]]
+    for wanted in others:
         if not tied.size:
             break
-        wanted = word.digit(thresholds if thresholds.ndim == 0 else thresholds[tied], index)
-        drawn = _exactly(tied.size, digits)
-        below[tied] = drawn < wanted
-        tied = tied[drawn == wanted]
-    return below
+        more = exactly(tied.size, digits)
+        up.append(tied[more < wanted])
+        tied = tied[more == wanted]
+    packed, late = [], np.concatenate(up)
+    for at in blocks:
+        below = drawn[at : at + BLOCK] < first
+        below[late[(late >= at) & (late < at + BLOCK)] - at] = True
+        packed.append(np.packbits(below, bitorder="little"))
+    return np.concatenate(packed)
 
 
 class FewCoins:
-    """Coins for a handful of fixed thresholds, drawn as `draw` does, from the same digits.
+    """Coins for a handful of fixed thresholds, drawn one after the other.
 
     Arrays would cost more than so few coins do. What their digits are compared with is computed once.
     """
 
     def __init__(self, thresholds: Sequence[int], word: Word = WORD64) -> None:
-        shifts = range(word.bits - word.digit_bits, -1, -word.digit_bits)
-        self._wanted = [[t >> shift & (1 << word.digit_bits) - 1 for t in thresholds] for shift in shifts]
+        self._wanted = list(zip(*map(word.digits_of, thresholds), strict=True))
 
     def draw(self, digits: Digits) -> list[bool]:
         """One coin for each threshold. Raises EntropyError as `draw`."""
         first = self._wanted[0]
-        drawn = _exactly(len(first), digits).tolist()
+        drawn = exactly(len(first), digits).tolist()
         below = list(map(lt, drawn, first))
         tied = list(compress(range(len(first)), map(eq, drawn, first)))
         for wanted in self._wanted[1:]:
             if not tied:
                 break
-            drawn, undecided = _exactly(len(tied), digits).tolist(), []
+            drawn, undecided = exactly(len(tied), digits).tolist(), []
             for coin, digit in zip(tied, drawn, strict=True):
                 below[coin] = digit < wanted[coin]
                 if digit == wanted[coin]:
@@ -91,7 +96,7 @@ class FewCoins:
         return below
 
 
-def _exactly(count: int, digits: Digits) -> NDArray[np.uint8]:
+def exactly(count: int, digits: Digits) -> NDArray[np.uint8]:
     drawn = digits(count)
     if drawn.shape != (count,):
         raise EntropyError(f"the source of coins gave {drawn.size} of {count} digits; nothing was drawn")

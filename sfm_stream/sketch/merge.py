@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from sfm_stream.errors import UsageError
 from sfm_stream.sketch.agreement import require_same
-from sfm_stream.sketch.bernoulli import Digits, draw
+from sfm_stream.sketch.bernoulli import Digits
 from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.tally import Tally, require_disjoint
+from sfm_stream.sketch.varied_coins import draw
 
 
 def merge(sketches: Iterable[SfmSketch], digits: Digits | None = None) -> SfmSketch:

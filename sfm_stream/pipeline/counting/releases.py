@@ -17,6 +17,7 @@ from sfm_stream.privacy.flip import flip_bits, noisy_count
 from sfm_stream.privacy.key_rules import DeclaredKeys, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.privacy.selection import select
+from sfm_stream.sketch.compiled_coins import draw
 from sfm_stream.sketch.raw import PcsaSketch
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.types import Record, Window
@@ -99,7 +100,7 @@ class ReleaseDraw:
             raw = PcsaSketch.of_bits(span.shape, bits, plan.item_hash)
             if not select(raw.popcount(), plan.keys.table, self._coins):
                 return None
-        noisy = flip_bits(bits, span.flip_threshold, self._coins).tobytes()
+        noisy = flip_bits(bits, span.flip_threshold, self._coins, draw=draw).tobytes()
         count = noisy_count(bits, self._noise, self._coins) if self._noise is not None else None
         value = self._form_of(window, key, noisy, count).write(key, noisy, count)
         return Record(SKETCHES, self._partition, key, value, window.end_ms)

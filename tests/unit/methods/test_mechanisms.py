@@ -21,11 +21,12 @@ from sfm_stream.methods.mechanisms import pagh_stausholm, symmetric, xor
 from sfm_stream.methods.randomized_response import privatize, respond
 from sfm_stream.privacy.epsilon import MAX_EPSILON, MIN_EPSILON, flip_threshold_of, shared
 from sfm_stream.privacy.flip import flip
-from sfm_stream.sketch.bernoulli import Word, draw
+from sfm_stream.sketch.bernoulli import Word
 from sfm_stream.sketch.mechanism import Mechanism
 from sfm_stream.sketch.raw import PcsaSketch, RawBitmap
 from sfm_stream.sketch.sfm import GRID
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.varied_coins import draw
 
 EPSILONS = [
     MIN_EPSILON, Decimal("0.01"), 0.1, Decimal("0.5"), 1, 2, Decimal("3.7"), 8, Decimal("15.99999999999999999999"),
@@ -208,6 +209,10 @@ def test_a_wrong_response_is_caught(mutant, word, thresholds, problem):
         assert_response(mutant, Mechanism(*thresholds), word, 2)
 
 
+def packed(coins):
+    return np.packbits(coins, bitorder="little")
+
+
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_privatize_draws_with_the_thresholds_that_it_states(kind, monkeypatch):
     """Every coin shows the same 64-bit word, on either side of both thresholds; cells are no whole number of bytes."""
@@ -216,8 +221,8 @@ def test_privatize_draws_with_the_thresholds_that_it_states(kind, monkeypatch):
     mechanism = kind(1)
     q, p = q_and_p(mechanism)
     for shown in (0, q - 1, q, p - 1, p, GRID - 1):
-        coin = partial(lambda shown, count, threshold, *_: np.full(count, shown < threshold), shown)
-        monkeypatch.setattr(randomized_response, "draw", coin)
+        coins = partial(lambda shown, count, threshold, *_: packed(np.full(count, shown < threshold)), shown)
+        monkeypatch.setattr(randomized_response, "draw", coins)
         found = privatize(raw, 1, kind)
         assert found.mechanism == mechanism
         assert (found.noisy_bits.array() == np.where(lit, shown < p, shown < q)).all()

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfm_stream.errors import EntropyError
-from sfm_stream.sketch.bernoulli import WORD64, Word, draw
+from sfm_stream.sketch.bernoulli import WORD64, Word
+from sfm_stream.sketch.varied_coins import draw
 
 WORDS = [WORD64, Word(4, 4), Word(4, 2), Word(6, 3), Word(8, 1), Word(16, 8)]
 
@@ -111,6 +112,5 @@ def test_a_source_that_gives_another_number_is_refused(given_digits, failing_req
 
 
 def test_digits_of_thresholds():
-    digits = [int(WORD64.digit(np.asarray(0x0123456789ABCDEF, np.uint64), place)) for place in range(WORD64.digits)]
-    assert digits == [0x01, 0x23, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xEF]
-    assert [int(Word(6, 3).digit(np.asarray(0b101011, np.uint64), place)) for place in range(2)] == [0b101, 0b011]
+    assert WORD64.digits_of(0x0123456789ABCDEF) == [0x01, 0x23, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xEF]
+    assert Word(6, 3).digits_of(0b101011) == [0b101, 0b011]
