@@ -1,6 +1,6 @@
 """How fast, per CPU second, as medians of several runs; ratios are taken within one run.
 
-    python benchmarks/speed.py [pipeline | flips | counts | estimates | memory | run | all] [--runs N]
+    python benchmarks/speed.py [pipeline | windows | flips | counts | estimates | memory | run | all] [--runs N]
 
 Figures with machine and date are in docs/performance.md. Nothing here is asserted by a test.
 """
@@ -33,7 +33,7 @@ from sfm_stream.privacy.epsilon import flip_threshold_of
 from sfm_stream.privacy.flip import flip_bits
 from sfm_stream.sketch.bernoulli import WORD64, Word
 from sfm_stream.transport.files.lines import LineInput
-from sfm_stream.types import InputEnd, RecordBatch
+from sfm_stream.types import EventColumns, InputEnd, RecordBatch
 from sfm_stream.windows.store import WindowStore
 from sfm_stream.workers.extractor import extractor_of
 
@@ -237,6 +237,42 @@ def memory(runs: int, folder: Path) -> None:
     click.echo(f"{held / keys:.0f} bytes for each open key of {items} distinct items, plus the key")
 
 
+def windows(runs: int, folder: Path) -> None:
+    """Judging and storing an event, by how many windows a thousand events of a poll spread over; one span and three."""
+    events, poll, keys = 300_000, 1_000, 1_000
+    rng = np.random.default_rng(1)
+    key_ids = rng.integers(0, keys, events).astype(np.int32)
+    cells = rng.integers(0, 4096 * 24, events).astype(np.uint32)
+    offsets, clock, reasons = np.arange(events), np.arange(events) // 1_000, np.zeros(events, np.uint8)
+    further = "".join(f'[[spans]]\nsize = "{size}"\nepsilon = 1\n' for size in ("hour", "day"))
+    open_windows = (1, 10, 100, 600)
+
+    def counted(spans: str, spread: int) -> float:
+        config = parse_config(CONFIG.replace('grace = "10s"', 'grace = "700m"') + spans, folder).in_order_of_time()
+        plan, table = config.plan(1, START_MS), KeyTable()
+        for number in range(keys):
+            table.intern(f"page-{number}")
+        counter = counter_of(plan, 0, first_state(plan, "events.jsonl", 0, 0), table)
+        last_ms = START_MS + 600 * 60_000 + clock
+        event_ms = last_ms - 60_000 * rng.integers(0, spread, events)
+
+        def add() -> None:
+            for low in range(0, events, poll):
+                row = slice(low, low + poll)
+                times = event_ms[row], key_ids[row], cells[row], reasons[row]
+                counter.add(EventColumns(0, int(offsets[row][-1]) + 1, offsets[row], last_ms[row], *times))
+            counter.base.store.compact()
+
+        return cpu(add) / events * 1e9
+
+    for name, spans in (("windows alone", ""), ("with hours and days", further)):
+        taken = [[counted(spans, spread) for spread in open_windows] for _ in range(runs)]
+        for place, spread in enumerate(open_windows):
+            ns = statistics.median(row[place] for row in taken)
+            ratio = statistics.median(row[place] / row[0] for row in taken)
+            click.echo(f"{name:<22}{spread:>5} open: {ns:>6,.0f} ns an event, {ratio:.1f} times that of one")
+
+
 def run(runs: int, folder: Path) -> None:
     """`sfm-stream run` as a whole process: read, count, release, roll up, commit to disk."""
     for pages in (20, 1_000):
@@ -259,7 +295,15 @@ def run(runs: int, folder: Path) -> None:
         )
 
 
-PARTS = {"pipeline": pipeline, "flips": flips, "counts": counts, "estimates": estimates, "memory": memory, "run": run}
+PARTS = {
+    "pipeline": pipeline,
+    "windows": windows,
+    "flips": flips,
+    "counts": counts,
+    "estimates": estimates,
+    "memory": memory,
+    "run": run,
+}
 
 
 @click.command()

@@ -37,12 +37,10 @@ class ReplayPoints:
         clock_ms: the clock before the batch.
         """
         opened = {}
-        for start_ms in store.starts():
-            if start_ms not in self._points:
-                window = store.get(start_ms)
-                assert window is not None
-                row = int(np.searchsorted(columns.offsets, window.first_offset))
-                opened[start_ms] = ReplayPoint(window.first_offset, int(clocks[row - 1]) if row else clock_ms)
+        for start_ms in store.starts_without(self._points.keys()):
+            offset = store.first_offset_of(start_ms)
+            row = int(np.searchsorted(columns.offsets, offset))
+            opened[start_ms] = ReplayPoint(offset, int(clocks[row - 1]) if row else clock_ms)
         self._points |= opened
         return opened
 

@@ -22,9 +22,6 @@ from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.types import NO_TIME, Dropped, EventColumns, PartitionState, Reason, SpanProgress, Step, Window
 from sfm_stream.windows.whole import Whole
 
-QUEUE_ROWS = 1 << 18
-"""Rows that are sorted into windows together: one by one they would cost a visit to each window for each batch."""
-
 
 def counter_of(
     plan: CountingPlan, partition: int, state: PartitionState, keys: KeyTable, coins: Coins = SYSTEM_COINS
@@ -41,9 +38,6 @@ class WholeCounter(WindowCounter):
         self, plan: CountingPlan, partition: int, state: PartitionState, keys: KeyTable, coins: Coins = SYSTEM_COINS
     ) -> None:
         super().__init__(plan, partition, state, keys, coins)
-        self._queue: list[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint32], NDArray[np.int64]]] = []
-        self._queued = 0
-        self._queue_rows = min(QUEUE_ROWS, plan.limits.max_raw_bytes // 64)
         # Window start -> offset of its first record with a time, counted or not: times alone say which there are.
         self._occupied: dict[int, int] = {}
 
@@ -53,12 +47,6 @@ class WholeCounter(WindowCounter):
         assert isinstance(self.plan.windows, Whole)
         return self.plan.windows
 
-    @property
-    def open_windows(self) -> int:
-        """As in WindowCounter."""
-        self._sort_in()
-        return super().open_windows
-
     def add(self, columns: EventColumns) -> Dropped:
         """As WindowCounter. Records of windows that an earlier run released are neither counted nor dropped."""
         reasons, starts = self.windows.judge_by_borders(columns)
@@ -66,11 +54,9 @@ class WholeCounter(WindowCounter):
             self._note_times(columns, starts)
         reasons = self._since.judge(columns, starts, reasons)
         self.limits.require_valid(columns)
-        released = self._enqueue(columns, starts, np.flatnonzero(reasons == Reason.OK))
-        if self._queued > self._queue_rows:
-            self._sort_in()
+        released = self._count(columns, starts, np.flatnonzero(reasons == Reason.OK))
         self._position = columns.next_offset
-        self.limits.require_few_keys(self.keys)
+        self._require_memory()
         return dropped(columns, reasons, released)
 
     def finish(self) -> None:
@@ -78,7 +64,6 @@ class WholeCounter(WindowCounter):
 
         Raises StateError where more windows without a record lie between two others than a gap may have.
         """
-        self._sort_in()
         start_ms, end_ms = self._borders()
         if not self.windows.start_known:
             self._begin_at(start_ms)
@@ -111,15 +96,14 @@ class WholeCounter(WindowCounter):
         self.limits.require_few_empty([windows.grid.floor(start_ms - 1), *occupied, end_ms], self._occupied)
         return start_ms, end_ms
 
-    def _enqueue(self, columns: EventColumns, starts: NDArray[np.int64], rows: NDArray[np.intp]) -> int:
-        """Queue the rows that count. Returns how many belong to windows of every span that were released before."""
+    def _count(self, columns: EventColumns, starts: NDArray[np.int64], rows: NDArray[np.intp]) -> int:
+        """Count the rows that count. Returns how many belong to windows of every span that were released before."""
         still_open = starts[rows] >= self.base.schedule.closed_through_ms
         released = 0
         if not still_open.all():
             released = self._count_again(columns.at(rows[~still_open]))
             rows = rows[still_open]
-        self._queue.append((starts[rows], columns.key_ids[rows], columns.cells[rows], columns.offsets[rows]))
-        self._queued += len(rows)
+        self.base.count(starts[rows], columns, rows)
         return released
 
     def _count_again(self, rows: EventColumns) -> int:
@@ -136,7 +120,6 @@ class WholeCounter(WindowCounter):
             )
             span.count(starts[counts], rows, np.flatnonzero(counts))
             taken |= counts
-        self._require_memory()
         return int(np.count_nonzero(~taken))
 
     def _note_times(self, columns: EventColumns, starts: NDArray[np.int64]) -> None:
@@ -150,16 +133,6 @@ class WholeCounter(WindowCounter):
         for start, offset in zip(starts[rows].tolist(), columns.offsets[rows].tolist(), strict=True):
             if self.windows.start_ms <= start < self.windows.last_ms:
                 self._occupied.setdefault(start, offset)
-
-    def _sort_in(self) -> None:
-        """Move the queued rows into their windows."""
-        if self._queue:
-            starts, key_ids, cells, offsets = zip(*self._queue, strict=True)
-            self._queue, self._queued = [], 0
-            self.base.store.add(
-                np.concatenate(starts), np.concatenate(key_ids), np.concatenate(cells), np.concatenate(offsets)
-            )
-            self._require_memory()
 
     def _forget(self, span: SpanCounter, closed: list[int]) -> None:
         """As WindowCounter, but ids of keys stay: no record follows that would need one.

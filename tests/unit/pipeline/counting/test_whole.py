@@ -29,7 +29,6 @@ from support.counting_runs import (
 from support.whole_runs import begin, read, run_whole, whole_plan
 
 from sfm_stream.errors import EntropyError, StateError
-from sfm_stream.pipeline.counting import whole as whole_module
 from sfm_stream.types import NO_TIME, Reason
 from sfm_stream.wire.codec import decode
 from sfm_stream.wire.keys import encode_key
@@ -245,8 +244,7 @@ def test_too_many_keys_name_the_other_order():
         run_whole(whole_plan(max_open_keys=19), [rows], QUIET)
 
 
-def test_too_much_state_names_the_other_order(monkeypatch):
-    monkeypatch.setattr(whole_module, "QUEUE_ROWS", 100)
+def test_too_much_state_names_the_other_order():
     rows = [Row(n, 10 * (n % 7), 10 * (n % 7), f"k{n % 13}", n % SMALL.cells, 0) for n in range(3000)]
     batches = batches_of(rows, range(0, 3000, 250))
     # 7 windows with 13 bitmaps of 4 bytes: 364 bytes. The same cells over and over take no more.

@@ -199,7 +199,6 @@ class WindowsOfTheData(WholeCounter):
         return Whole(windows.grid, 0, 0, 0, windows.end_ms, None, False, None)
 
     def finish(self):
-        self._sort_in()
         start, end = min(self._occupied, default=0), max(self._occupied, default=-10) + 10
         self.state = replace(moved(self.state, closed_through_ms=start), start_ms=start)
         self.base.begin_at(replace(self.windows, start_ms=start), self.state.base, NO_TIME)
