@@ -88,13 +88,18 @@ class RecordBatch(Protocol):
 
 
 class WireBatch(RecordBatch, Protocol):
-    """A RecordBatch that is one batch of Kafka's message format 2, and has its bytes until columns are made of them."""
+    """A RecordBatch of batches of Kafka's message format 2, which has their bytes until columns are made of them."""
 
     @property
-    def raw(self) -> bytes:
-        """The whole batch as it was stored, with its header; empty where columns have been made of it, or where the
-        log holds an older format. Records before `first` are to be left out.
+    def raws(self) -> list[bytes]:
+        """The batches as they were stored, each with its header, in order of offset; one empty text where columns have
+        been made of them, or where the log holds an older format. Records before `first` are to be left out.
         """
+        ...
+
+    @property
+    def batches(self) -> int:
+        """How many batches of the log it holds."""
         ...
 
 

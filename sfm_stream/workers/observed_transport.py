@@ -88,7 +88,7 @@ class ObservedTransport:
         elif isinstance(event, InputEnd):
             self.progress[event.partition].read_ms = event.asked_ms
         else:
-            self.batches += 1
+            self.batches += getattr(event, "batches", 1)  # of the log, however the client hands them on
             self._read(event.partition, event.first, event.next_offset)
 
     def _read(self, partition: int, first: int, position: int) -> None:

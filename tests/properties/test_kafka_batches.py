@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from zlib import crc32
 
 import pytest
@@ -58,7 +60,7 @@ def rows_of(batch: KafkaBatch) -> list[Row]:
 
 
 def read(raw: bytes, first: int = 0) -> list[Row]:
-    return rows_of(KafkaBatch(0, first, 1 << 40, raw))
+    return rows_of(KafkaBatch(0, first, 1 << 40, [raw]))
 
 
 @settings(max_examples=150, deadline=None)
@@ -315,3 +317,99 @@ def test_the_first_batch_of_another_clock_is_named():
         batch.first = offset
     with pytest.raises(StateError, match="batch at offset 2"):
         Endpoints("in", "group", "worker", "ledger", {}, timestamps="log_append_time").require_clock(batches)
+
+
+# Batches that are handed on together
+
+SEVERAL = st.lists(
+    st.tuples(RECORDS.map(lambda records: records[:20]), st.sampled_from(CODECS), st.integers(0, 3), st.booleans()),
+    min_size=1,
+    max_size=30,
+)
+
+
+def laid_out(several) -> list[bytes]:
+    """Batches with their check sums, one behind the other in the log; some with a gap behind each record or batch."""
+    raws, base = [], 0
+    for records, codec, gap, appended in several:
+        deltas = [number * (1 + gap % 2) for number in range(len(records))]
+        raw = bytearray(built(records, codec, deltas, base, 7 + base if appended else None))
+        raw[17:21] = crc32c(bytes(raw[21:])).to_bytes(4, "big")
+        raws.append(bytes(raw))
+        base += deltas[-1] + 1 + gap
+    return raws
+
+
+def part_of(raws, first, most_bytes) -> tuple[WholeBatches, Iterator[KafkaBatch]]:
+    """Our part of the fetcher for these batches, and what it yields."""
+    part = WholeBatches.__new__(WholeBatches)
+    part.fetch_offset, part.next_fetch_offset, part.most_bytes = first, first, most_bytes
+    part.check_crcs, part.isolation_level, part.leader_epoch = True, 0, -1
+    part.records_read = part.bytes_read = 0
+    part.drain = lambda: None
+    return part, part._unpack_records(TopicPartition("t", 0), MemoryRecords(b"".join(raws)), None, None)
+
+
+def fetched(raws, first, most_bytes, hidden=()) -> list[KafkaBatch]:
+    """What our part of the fetcher makes of them. hidden: places of batches that become those of a control record."""
+    changed_raws = []
+    for place, raw in enumerate(raws):
+        head = bytearray(raw)
+        if place in hidden:
+            head[22] |= 0x20
+            head[17:21] = crc32c(bytes(head[21:])).to_bytes(4, "big")
+        changed_raws.append(bytes(head))
+    found = []
+    part, batches = part_of(changed_raws, first, most_bytes)
+    for batch in batches:
+        assert part.next_fetch_offset == batch.next_offset, "the position of the consumer is behind what it was given"
+        found.append(batch)
+    assert part.records_read >= sum(batch.count for batch in found)
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(SEVERAL, st.integers(0, 200), st.sampled_from([0, 1, 300, 5_000, 1 << 20]), st.sets(st.integers(0, 29)))
+def test_joined_batches_hold_what_each_holds_by_itself(several, first, most_bytes, hidden):
+    """Of every compression, both clocks, with gaps, control batches in between, and begun anywhere."""
+    raws = laid_out(several)
+    wanted = [row for place, raw in enumerate(raws) if place not in hidden for row in read(raw) if row[0] >= first]
+    found = fetched(raws, first, most_bytes, hidden)
+    assert [row for batch in found for row in rows_of(batch)] == wanted
+    for batch in found:
+        offsets = batch.offsets().tolist()
+        assert not offsets or batch.first <= offsets[0] <= offsets[-1] < batch.next_offset
+    assert [batch.next_offset for batch in found] == sorted({batch.next_offset for batch in found})
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEVERAL, st.sampled_from([0, 300, 5_000, 1 << 20]))
+def test_what_is_joined_is_bounded_and_of_one_clock(several, most_bytes):
+    raws = laid_out(several)
+    found = list(part_of(raws, 0, most_bytes)[1])
+    assert [raw for batch in found for raw in batch.raws] == raws
+    assert sum(batch.batches for batch in found) == len(raws)
+    for batch in found:
+        assert len({raw[22] & 0x08 for raw in batch.raws}) == 1
+        assert len(batch.raws) == 1 or sum(map(len, batch.raws)) <= most_bytes
+    for one, other in pairwise(found):
+        together = one.raws + other.raws[:1]
+        assert sum(map(len, together)) > most_bytes or len({raw[22] & 0x08 for raw in together}) == 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEVERAL, st.integers(0, 29), st.integers(0, 1 << 30))
+def test_the_broken_one_of_joined_batches_is_named_and_what_lies_before_it_is_handed_on(several, place, at):
+    """A wrong check sum is found when batches are taken apart; broken records when they are looked into."""
+    raws = laid_out(several)
+    place %= len(raws)
+    base = HEADER.unpack_from(raws[place])[0]
+    torn = bytearray(raws[place])
+    torn[-1 - at % (len(torn) - HEADER.size)] ^= 1
+    handed_on = []
+    with pytest.raises(CorruptRecordError, match=f"offset {base}: checksum"):
+        handed_on.extend(part_of([*raws[:place], bytes(torn), *raws[place + 1 :]], 0, 1 << 20)[1])
+    assert [raw for batch in handed_on for raw in batch.raws] == raws[:place]
+    cut = raws[place][:-1]
+    with pytest.raises(CorruptRecordError, match=f"batch at offset {base}: "):
+        KafkaBatch(0, 0, 1 << 40, [*raws[:place], cut, *raws[place + 1 :]]).offsets()

@@ -39,7 +39,8 @@ _log = logging.getLogger(__name__)
 POLL_MS = 200
 FIRST_START = "/first"
 """Ends the name of a transaction that wrote a ledger entry without a group offset: that of a first start."""
-_MAX_BATCHES = 512
+_MAX_BATCHES = 16
+"""In one poll; the client joins many small batches of the log into one."""
 _LEDGER_PATIENCE_S = 0.5
 _TRIES, _PAUSE_S = 10, 1.0
 

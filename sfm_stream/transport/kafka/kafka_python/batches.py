@@ -1,4 +1,4 @@
-"""Record batches of Kafka as columns: a batch stays bytes until it is asked for, and is then read in one pass.
+"""Record batches of Kafka as columns: they stay bytes until they are asked for, and are then read in one pass.
 
 kafka-python makes an object of every record, which costs more than all that is done with it afterwards. Its fetcher is
 made to hand on whole batches instead (hooks/whole_batches.py).
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.transport.kafka.kafka_python.record_data import Columns, read_batch
+from sfm_stream.transport.kafka.kafka_python.record_data import Columns, read_batches
 from sfm_stream.transport.kafka.kafka_python.translation import Translation
 from sfm_stream.transport.kafka.topic_facts import CREATE_TIME, LOG_APPEND_TIME
 from sfm_stream.types import NO_TIME
@@ -22,24 +22,25 @@ _ATTRIBUTES, _APPENDED = 22, 0x08
 
 
 class KafkaBatch:
-    """Implements cluster_values.LogBatch and WireBatch: one batch of the log, without the records before `first`.
+    """Implements cluster_values.LogBatch and WireBatch: batches of the log that follow each other, of one clock.
 
-    translated: what makes an error of this package out of corrupt bytes.
+    They are read together: the work for one batch is as much as for hundreds of records. Records before `first` are
+    left out. translated: what makes an error of this package out of corrupt bytes.
     """
 
     def __init__(
-        self, partition: int, first: int, next_offset: int, raw: bytes, translated: Translation = nullcontext
+        self, partition: int, first: int, next_offset: int, raws: list[bytes], translated: Translation = nullcontext
     ) -> None:
-        self.partition, self.first, self.next_offset = partition, first, next_offset
-        self._raw, self._translated = raw, translated
-        appended = len(raw) > _ATTRIBUTES and raw[_ATTRIBUTES] & _APPENDED
+        self.partition, self.first, self.next_offset, self.batches = partition, first, next_offset, len(raws)
+        self._raws, self._translated = raws, translated
+        appended = len(raws[0]) > _ATTRIBUTES and raws[0][_ATTRIBUTES] & _APPENDED
         self.timestamp_type = LOG_APPEND_TIME if appended else CREATE_TIME
         self._columns: Columns | None = None
 
     @property
-    def raw(self) -> bytes:
+    def raws(self) -> list[bytes]:
         """As in WireBatch."""
-        return self._raw
+        return self._raws
 
     @property
     def count(self) -> int:
@@ -60,7 +61,7 @@ class KafkaBatch:
     def _read(self) -> Columns:
         if self._columns is None:
             with self._translated():
-                self._columns, self._raw = read_batch(self._raw, self.first), b""
+                self._columns, self._raws = read_batches(self._raws, self.first), [b""]
         return self._columns
 
 
@@ -73,7 +74,7 @@ class OldBatch(KafkaBatch):
     def __init__(
         self, partition: int, first: int, next_offset: int, records: list[Any], appended: bool | None = None
     ) -> None:
-        super().__init__(partition, first, next_offset, b"")
+        super().__init__(partition, first, next_offset, [b""])
         self.timestamp_type = "" if appended is None else LOG_APPEND_TIME if appended else CREATE_TIME
         keys, values = [record.key for record in records], [record.value for record in records]
         self._columns = Columns(

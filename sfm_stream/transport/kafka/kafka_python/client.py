@@ -15,7 +15,7 @@ from sfm_stream.transport.kafka.kafka_python.hooks.connections import hooked_cli
 from sfm_stream.transport.kafka.kafka_python.hooks.group_membership import ASSIGNMENT_STRATEGY, hook_membership
 from sfm_stream.transport.kafka.kafka_python.hooks.log_ends import LogEndAdmin
 from sfm_stream.transport.kafka.kafka_python.hooks.producers import forget_at_exit
-from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import give_batches
+from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import MOST_BYTES, give_batches
 from sfm_stream.transport.kafka.kafka_python.producer import KafkaPythonProducer
 from sfm_stream.transport.kafka.kafka_python.quiet_network import connecting_quietly
 from sfm_stream.transport.kafka.kafka_python.readers import KafkaPythonGroupReader, KafkaPythonPartitionReader
@@ -50,6 +50,7 @@ class KafkaPythonCluster:
 
     def group_reader(self, group: str, topic: str) -> KafkaPythonGroupReader:
         consumer = self._consumer(
+            MOST_BYTES,
             group_id=group,
             session_timeout_ms=self.session_ms,
             heartbeat_interval_ms=max(100, self.session_ms // 10),
@@ -59,7 +60,7 @@ class KafkaPythonCluster:
         return KafkaPythonGroupReader(consumer, topic, self.translated)
 
     def partition_reader(self) -> KafkaPythonPartitionReader:
-        return KafkaPythonPartitionReader(self._consumer(), self.translated)
+        return KafkaPythonPartitionReader(self._consumer(0), self.translated)
 
     def producer(self, transactional_id: str) -> KafkaPythonProducer:
         """Whoever asks for it ends it: the end of the process does not wait for it."""
@@ -84,8 +85,11 @@ class KafkaPythonCluster:
         """Inside it an error of the client becomes one of this package, of one clear line."""
         return translated(self.bootstrap)
 
-    def _consumer(self, **grouped: Any) -> KafkaConsumer:
-        """A reader of committed records, whose poll() gives batches. It never chooses a position by itself."""
+    def _consumer(self, most_bytes: int, **grouped: Any) -> KafkaConsumer:
+        """A reader of committed records, whose poll() gives batches. It never chooses a position by itself.
+
+        most_bytes: as in give_batches().
+        """
         with self.translated(), connecting_quietly():
             consumer = KafkaConsumer(
                 **self._common(),
@@ -96,7 +100,7 @@ class KafkaPythonCluster:
                 max_partition_fetch_bytes=_FETCH_BYTES,
                 metadata_max_age_ms=_METADATA_AGE_MS,
             )
-        give_batches(consumer, self.translated)
+        give_batches(consumer, self.translated, most_bytes)
         return consumer
 
     def _common(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The bytes of one batch of message format 2 as columns.
+"""The bytes of batches of message format 2 as columns: all batches of a poll at once, however small each of them is.
 
 Where a record begins is known only from the length of the one before, so a loop goes from length to length; everything
-else is read from all records at once, which costs a fraction of it. A batch of a few records is read one by one.
+else is read from all records at once, which costs a fraction of it. A few records are read one by one.
 
 A record: length, attributes (one byte), time delta, offset delta, key length, key, value length, value, headers.
 Lengths and deltas are zigzag varints; length -1 is null.
@@ -9,9 +9,8 @@ Lengths and deltas are zigzag varints; length -1 is null.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from struct import Struct
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from kafka.codec import gzip_decode, lz4_decode, snappy_decode, zstd_decode
@@ -23,9 +22,24 @@ from sfm_stream.types import NO_TIME
 Ints: TypeAlias = NDArray[np.int64]
 Texts: TypeAlias = list[bytes | None]
 
-_HEADER = Struct(">qiibIhiqqqhii")
-"""Base offset, length, leader epoch, magic, crc, attributes, last offset delta, first and largest timestamp, producer
-id, producer epoch, base sequence, number of records."""
+_HEADER = np.dtype(
+    [
+        ("base", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_delta", ">i4"),
+        ("first_time", ">i8"),
+        ("max_time", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("count", ">i4"),
+    ]
+)
+"""What a batch begins with. last_delta: of offsets."""
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
 _DECODERS = {1: gzip_decode, 2: snappy_decode, 3: lz4_decode, 4: zstd_decode}
 _FEW = 48
@@ -53,36 +67,71 @@ class _Fields:
         self.value_starts, self.value_ends = values
 
 
-def read_batch(raw: bytes, first: int) -> Columns:
-    """The records of one batch from offset `first` on. Raises CorruptRecordError."""
-    if len(raw) < _HEADER.size:
+def read_batches(raws: Sequence[bytes], first: int) -> Columns:
+    """The records of batches that follow each other in the log, from offset `first` on, which is in the first of them.
+
+    Raises CorruptRecordError, which names the batch.
+    """
+    if min(map(len, raws)) < _HEADER.itemsize:
         raise CorruptRecordError("a batch without the whole of its header")
-    base, _, _, _, _, attributes, last_delta, first_time, max_time, _, _, _, count = _HEADER.unpack_from(raw)
-    data = raw[_HEADER.size :]
-    if codec := attributes & _CODEC:
-        if codec not in _DECODERS:
-            raise CorruptRecordError(f"batch at offset {base}: unknown compression {codec}")
-        try:
-            data = bytes(_DECODERS[codec](data))
-        except Exception as error:  # each library has errors of its own
-            raise CorruptRecordError(f"batch at offset {base}: not decompressed: {type(error).__name__}") from error
+    heads = np.frombuffer(b"".join([raw[: _HEADER.itemsize] for raw in raws]), _HEADER)
+    attributes, bases, counts = heads["attributes"], _native(heads["base"]), _native(heads["count"])
+    packed = (attributes & _CODEC).any()
+    data = [_decompressed(raw) if packed else raw[_HEADER.itemsize :] for raw in raws]
     try:
-        fields = _each(data, count) if count <= _FEW else _all(data, _starts(data, count))
+        joined, fields = _fields(data, counts)
     except (IndexError, ValueError) as error:
-        raise CorruptRecordError(f"batch at offset {base}: broken records") from error
+        if len(raws) == 1:
+            raise CorruptRecordError(f"batch at offset {bases[0]}: broken records") from error
+        for raw in raws:  # one of them is broken by itself
+            read_batches([raw], first)
+        raise
     # Compaction may have taken some; without a gap the deltas need not be looked at.
-    offsets = np.arange(base, base + count) if count == last_delta + 1 else fields.offset_deltas + base
-    if attributes & _LOG_APPEND_TIME:
-        arrivals = np.full(count, max_time, np.int64)
-    else:
-        arrivals = np.maximum(fields.time_deltas + first_time, NO_TIME)
-    row = int(np.searchsorted(offsets, first))
+    gaps = counts != _native(heads["last_delta"]) + 1
+    offsets = np.arange(len(fields.time_deltas)) + np.repeat(bases - (np.cumsum(counts) - counts), counts)
+    if gaps.any():
+        offsets = np.where(np.repeat(gaps, counts), fields.offset_deltas + np.repeat(bases, counts), offsets)
+    arrivals = np.maximum(fields.time_deltas + np.repeat(_native(heads["first_time"]), counts), NO_TIME)
+    appended = (attributes & _LOG_APPEND_TIME).astype(np.bool_)
+    if appended.any():
+        stamps = np.repeat(_native(heads["max_time"]), counts)
+        arrivals = stamps if appended.all() else np.where(np.repeat(appended, counts), stamps, arrivals)
+    row = int(np.searchsorted(offsets[: counts[0]], first))
     return Columns(
         offsets[row:],
         arrivals[row:],
-        lambda: _cut(data, fields.key_starts[row:], fields.key_ends[row:]),
-        lambda: _cut(data, fields.value_starts[row:], fields.value_ends[row:]),
+        lambda: _cut(joined, fields.key_starts[row:], fields.key_ends[row:]),
+        lambda: _cut(joined, fields.value_starts[row:], fields.value_ends[row:]),
     )
+
+
+def _native(column: NDArray[Any]) -> Ints:
+    """A column of headers, in which the largest byte comes first, as one to reckon with."""
+    return column.astype(np.int64)
+
+
+def _decompressed(raw: bytes) -> bytes:
+    """What stands behind the header of a batch, decompressed. Raises CorruptRecordError."""
+    head = np.frombuffer(raw, _HEADER, 1)[0]
+    codec, data = int(head["attributes"]) & _CODEC, raw[_HEADER.itemsize :]
+    if not codec:
+        return data
+    if codec not in _DECODERS:
+        raise CorruptRecordError(f"batch at offset {head['base']}: unknown compression {codec}")
+    try:
+        return bytes(_DECODERS[codec](data))
+    except Exception as error:  # each library has errors of its own
+        raise CorruptRecordError(f"batch at offset {head['base']}: not decompressed: {type(error).__name__}") from error
+
+
+def _fields(data: list[bytes], counts: Ints) -> tuple[bytes, _Fields]:
+    """The records of batches, given as what stands behind their headers, joined, and where their fields are in it."""
+    if (counts < 0).any():
+        raise ValueError("a batch with fewer records than none")
+    joined = data[0] if len(data) == 1 else b"".join(data)
+    ends = np.cumsum(np.fromiter(map(len, data), np.int64, len(data))).tolist()
+    of_each = list(zip(counts.tolist(), ends, strict=True))
+    return joined, _each(joined, of_each) if counts.sum() <= _FEW else _all(joined, _starts(joined, of_each))
 
 
 def _cut(data: bytes, starts: Ints, ends: Ints) -> Texts:
@@ -92,19 +141,27 @@ def _cut(data: bytes, starts: Ints, ends: Ints) -> Texts:
     return [data[start:end] if start >= 0 else None for start, end in pairs]
 
 
-def _starts(data: bytes, count: int) -> Ints:
-    """Shape (count + 1,): where each record begins with its length, and where the last one ends."""
-    starts, at = [0] * (count + 1), 0
-    for row in range(1, count + 1):
-        number = data[at]
-        if number < 128:
-            at += 1 + (number >> 1)
-        else:
-            number, behind = _varint(data, at)
-            at = behind + (number >> 1)
-        starts[row] = at
-    if at != len(data):
-        raise ValueError("the records do not fill the batch")
+def _starts(data: bytes, batches: list[tuple[int, int]]) -> Ints:
+    """Shape (records + 1,): where each record begins with its length, and where the last one ends.
+
+    batches: how many records each has, and where they end.
+    """
+    starts: list[int] = []
+    at, add = 0, starts.append
+    for count, end in batches:
+        for _ in range(count):
+            add(at)
+            number = data[at]
+            if number < 128:
+                at += 1 + (number >> 1)
+            elif (second := data[at + 1]) < 128:  # most records are this long
+                at += 2 + ((number & 127 | second << 7) >> 1)
+            else:
+                number, behind = _varint(data, at)
+                at = behind + (number >> 1)
+        if at != end:
+            raise ValueError("the records do not fill the batch")
+    add(at)
     return np.array(starts, np.int64)
 
 
@@ -154,27 +211,29 @@ def _varints(column: NDArray[np.uint8], at: Ints) -> tuple[Ints, Ints]:
     return (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64), behind
 
 
-def _each(data: bytes, count: int) -> _Fields:
+def _each(data: bytes, batches: list[tuple[int, int]]) -> _Fields:
+    """As _all() of _starts(), record by record."""
     rows: list[tuple[int, ...]] = []
     at = 0
-    for _ in range(count):
-        number, behind = _varint(data, at)
-        if number & 1:
-            raise ValueError("a record of negative length")
-        end = behind + (number >> 1)
-        time, at = _varint(data, behind + 1)
-        offset, at = _varint(data, at)
-        number, at = _varint(data, at)
-        key = (-1, -1) if number & 1 else (at, at + (number >> 1))
-        number, at = _varint(data, max(at, key[1]))
-        value = (-1, -1) if number & 1 else (at, at + (number >> 1))
-        if not max(at, value[1]) < end <= len(data):  # at least the number of headers follows
-            raise ValueError("a field reaches beyond its record")
-        rows.append(((time >> 1) ^ -(time & 1), (offset >> 1) ^ -(offset & 1), *key, *value))
-        at = end
-    if at != len(data):
-        raise ValueError("the records do not fill the batch")
-    columns = np.array(rows, np.int64).reshape(count, 6).T
+    for count, batch_end in batches:
+        for _ in range(count):
+            number, behind = _varint(data, at)
+            if number & 1:
+                raise ValueError("a record of negative length")
+            end = behind + (number >> 1)
+            time, at = _varint(data, behind + 1)
+            offset, at = _varint(data, at)
+            number, at = _varint(data, at)
+            key = (-1, -1) if number & 1 else (at, at + (number >> 1))
+            number, at = _varint(data, max(at, key[1]))
+            value = (-1, -1) if number & 1 else (at, at + (number >> 1))
+            if not max(at, value[1]) < end <= batch_end:  # at least the number of headers follows
+                raise ValueError("a field reaches beyond its record")
+            rows.append(((time >> 1) ^ -(time & 1), (offset >> 1) ^ -(offset & 1), *key, *value))
+            at = end
+        if at != batch_end:
+            raise ValueError("the records do not fill the batch")
+    columns = np.array(rows, np.int64).reshape(-1, 6).T
     return _Fields(columns[0], columns[1], (columns[2], columns[3]), (columns[4], columns[5]))
 
 

@@ -1,18 +1,22 @@
 """Whole batches in place of records: the fetcher of kafka-python hands on each batch of the log as it came.
 
-The fetcher still does what it knows best: sessions, leaders, checksums, aborted transactions.
+The fetcher still does what it knows best: sessions, leaders, positions, aborted transactions. Batches that follow each
+other are handed on together, so that a producer that sends one record at a time does not cost a visit for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from struct import Struct
 from typing import Any
 
 from kafka import KafkaConsumer
 from kafka.consumer.fetcher import Fetcher
 from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
+from kafka.record.default_records import DefaultRecordBatch
+from kafka.record.util import calc_crc32c
 
 from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch, OldBatch
 from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
@@ -32,7 +36,6 @@ RELIES_ON: PrivateNames = {
         "_maybe_skip_record(self, record)": "it leaves out what lies before the offset that was sought",
         "_consume_aborted_transactions_up_to(self, offset)": "it keeps aborted_producer_ids",
         "_contains_abort_marker(self, batch)": "an abort marker ends an aborted transaction",
-        "_is_batch_aborted(self, batch)": "batches of aborted transactions are hidden",
         "drain(self)": "it says that all of the fetch is used up",
         "fetch_offset": "the offset from which on records are wanted",
         "next_fetch_offset": "the position of the consumer after what was yielded",
@@ -43,52 +46,121 @@ RELIES_ON: PrivateNames = {
         "records_read": "a count for the metrics of the client",
         "bytes_read": "a count for the metrics of the client",
     },
-    "kafka.record.default_records:DefaultRecordBatch": {
-        "_buffer": "the bytes of the whole batch, its header among them",
+    "kafka.record.memory_records:MemoryRecords": {
+        "_buffer": "the bytes of the batches of one partition, one behind the other",
     },
 }
+_unpack = Struct(">qiibIhiqqqhii").unpack_from
+"""Of the header of a batch of format 2: offset, length, leader epoch, format, check sum, attributes, delta of the last
+offset, first and largest time, producer id and epoch, sequence, number of records.
+"""
+_LENGTH_AT, _OVERHEAD, _MAGIC_AT, _CHECKED_FROM, _SHORTEST = 8, 12, 16, 21, 61
+_APPENDED, _TRANSACTIONAL, _CONTROL = 0x08, 0x10, 0x20
+MOST_BYTES, _MOST_RECORDS = 1 << 20, 1 << 13
+"""Of batches that are handed on together. One of them alone may have more."""
+
+
+class _Run:
+    """Batches that follow each other in the log and are handed on together: of one clock, and bounded."""
+
+    __slots__ = ("appended", "first", "next_offset", "raws", "records", "size_bytes")
+
+    def __init__(self) -> None:
+        self.raws: list[bytes] = []
+        self.first = self.next_offset = self.appended = self.records = self.size_bytes = 0
+
+    def takes(self, appended: int, size_bytes: int, records: int, most_bytes: int) -> bool:
+        """Whether a batch can go along with those that are here."""
+        return (
+            appended == self.appended
+            and self.size_bytes + size_bytes <= most_bytes
+            and self.records + records <= _MOST_RECORDS
+        )
 
 
 class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
-    """What the fetcher has of one fetched partition: batches where it would have records."""
+    """What the fetcher has of one fetched partition: batches where it would have records.
+
+    most_bytes: batches are handed on together up to so many bytes; a larger one comes alone.
+    """
 
     translated: Translation = nullcontext
+    most_bytes = 0
+    next_fetch_offset: int
 
     def _maybe_skip_record(self, record: KafkaBatch) -> bool:
         return bool(record.next_offset <= self.fetch_offset)
 
     def _unpack_records(self, tp: Any, records: MemoryRecords, *_: Any) -> Iterator[KafkaBatch]:
-        batch = None
-        while (raw := records.next_batch()) is not None:
-            batch = raw
-            if self.check_crcs and not batch.validate_crc():
-                raise CorruptRecordError(f"{tp.topic}, partition {tp.partition}, offset {batch.base_offset}: checksum")
-            if batch.magic < 2:
-                old = [record for record in batch if record.offset >= self.fetch_offset]
-                if old:
-                    self.next_fetch_offset = old[-1].offset + 1
-                    yield OldBatch(tp.partition, old[0].offset, self.next_fetch_offset, old, _appended(batch))
-                continue
-            self.leader_epoch = batch.leader_epoch
-            self.next_fetch_offset = batch.next_offset
-            if not self._is_hidden(batch) and batch.records_count:
-                self.records_read += batch.records_count
-                self.bytes_read += batch.size_in_bytes
-                first = max(batch.base_offset, self.fetch_offset)
-                yield KafkaBatch(tp.partition, first, batch.next_offset, bytes(batch._buffer), self.translated)
-        if batch is not None and batch.magic == 2:
-            self.next_fetch_offset = batch.next_offset
+        fetched, at = bytes(records._buffer), 0
+        run, read_to = _Run(), self.next_fetch_offset
+        while (end := _end(fetched, at)) <= len(fetched):
+            if end - at < _SHORTEST or fetched[at + _MAGIC_AT] < 2:
+                if run.raws:
+                    yield self._handed_on(tp, run)
+                    run = _Run()
+                yield from self._old(tp, fetched[at:end])
+                read_to = self.next_fetch_offset
+            else:
+                base, _, epoch, _, crc, attributes, last_delta, _, _, producer, _, _, count = _unpack(fetched, at)
+                if self.check_crcs and calc_crc32c(fetched[at + _CHECKED_FROM : end]) != crc:
+                    if run.raws:  # what lies before it is good
+                        yield self._handed_on(tp, run)
+                    raise CorruptRecordError(f"{tp.topic}, partition {tp.partition}, offset {base}: checksum")
+                read_to = base + last_delta + 1
+                if not self._is_hidden(fetched[at:end], attributes, producer, read_to - 1) and count:
+                    if run.raws and not run.takes(attributes & _APPENDED, end - at, count, self.most_bytes):
+                        yield self._handed_on(tp, run)
+                        run = _Run()
+                    if not run.raws:
+                        run.first, run.appended = max(base, self.fetch_offset), attributes & _APPENDED
+                    if read_to > self.fetch_offset:
+                        run.raws.append(fetched[at:end])
+                        run.records += count
+                        run.size_bytes += end - at
+                        run.next_offset = read_to
+                self.leader_epoch = epoch
+            at = end
+        if run.raws:
+            yield self._handed_on(tp, run)
+        self.next_fetch_offset = read_to
         self.drain()
 
-    def _is_hidden(self, batch: Any) -> bool:
+    def _handed_on(self, tp: Any, run: _Run) -> KafkaBatch:
+        self.next_fetch_offset = run.next_offset
+        self.records_read += run.records
+        self.bytes_read += run.size_bytes
+        return KafkaBatch(tp.partition, run.first, run.next_offset, run.raws, self.translated)
+
+    def _old(self, tp: Any, raw: bytes) -> Iterator[OldBatch]:
+        """The records of a message of a format before 2."""
+        batch = MemoryRecords(raw).next_batch()
+        if self.check_crcs and not batch.validate_crc():
+            raise CorruptRecordError(f"{tp.topic}, partition {tp.partition}, offset {batch.base_offset}: checksum")
+        old = [record for record in batch if record.offset >= self.fetch_offset]
+        if old:
+            self.next_fetch_offset = old[-1].offset + 1
+            yield OldBatch(tp.partition, old[0].offset, self.next_fetch_offset, old, _appended(batch))
+
+    def _is_hidden(self, raw: bytes, attributes: int, producer: int, last_offset: int) -> bool:
         """Control batches, and with read_committed those of aborted transactions, as the fetcher would skip them."""
-        if self.isolation_level and batch.has_producer_id():
-            self._consume_aborted_transactions_up_to(batch.last_offset)
-            if self._contains_abort_marker(batch):
-                self.aborted_producer_ids.discard(batch.producer_id)
-            elif self._is_batch_aborted(batch):
+        control = bool(attributes & _CONTROL)
+        if self.isolation_level and producer >= 0:
+            self._consume_aborted_transactions_up_to(last_offset)
+            if control:
+                if self._contains_abort_marker(DefaultRecordBatch(raw)):
+                    self.aborted_producer_ids.discard(producer)
+            elif attributes & _TRANSACTIONAL and producer in self.aborted_producer_ids:
                 return True
-        return bool(batch.is_control_batch)
+        return control
+
+
+def _end(fetched: bytes, at: int) -> int:
+    """Where the batch ends that begins there; beyond all bytes where not even its length is there."""
+    if at + _OVERHEAD > len(fetched):
+        return len(fetched) + 1
+    length = int.from_bytes(fetched[at + _LENGTH_AT : at + _OVERHEAD], "big", signed=True)
+    return at + _OVERHEAD + max(length, 0)
 
 
 def _appended(batch: Any) -> bool | None:
@@ -96,10 +168,11 @@ def _appended(batch: Any) -> bool | None:
     return None if batch.timestamp_type is None else bool(batch.timestamp_type)
 
 
-def give_batches(consumer: KafkaConsumer, translated: Translation) -> None:
-    """From now on poll() of the consumer returns lists of KafkaBatch, and its max_records counts batches.
+def give_batches(consumer: KafkaConsumer, translated: Translation, most_bytes: int) -> None:
+    """From now on poll() of the consumer returns lists of KafkaBatch, and its max_records counts these.
 
     translated: what makes an error of this package out of corrupt bytes, which are found when a batch is looked into.
+    most_bytes: up to which batches of the log are joined; 0: each comes alone.
     """
-    ours = {"translated": staticmethod(translated)}
+    ours = {"translated": staticmethod(translated), "most_bytes": most_bytes}
     consumer._fetcher.PartitionRecords = type("WholeBatches", (WholeBatches,), ours)
