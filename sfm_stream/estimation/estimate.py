@@ -95,8 +95,15 @@ def _of_release(
     """The estimate from one sketch, and from the noisy count beside it where there is one."""
     channel = channel_of(source.flip_threshold)
     if count is None:
-        return one_sketch.solve(source.shape, channel, ones, confidence)
-    return with_count.solve(source.shape, channel, ones, count.value, float(count.epsilon), confidence)
+        return _without_bias(one_sketch.solve(source.shape, channel, ones, confidence))
+    epsilon = float(count.epsilon)
+    return _without_bias(with_count.solve(source.shape, channel, ones, count.value, epsilon, confidence))
+
+
+def _without_bias(solution: Solution) -> Solution:
+    """The solution of one sketch with the value that is right on average in place of the most likely one."""
+    value = max(solution.unclamped, 0.0)
+    return replace(solution, value=value, low=min(solution.low, value), high=max(solution.high, value))
 
 
 def channel_of(flip_threshold: int) -> Channel:
@@ -128,6 +135,7 @@ def _of_bitmap(source: NoisyBitmap, confidence: float) -> Estimate:
     if channel.gap == 0.0:
         return judged(NOTHING, confidence)
     thrown, throws = one_sketch.solve(source.layout, channel, source.ones(), confidence), source.layout.throws
+    thrown = _without_bias(thrown)
     values = (thrown.value, thrown.unclamped, thrown.standard_error, thrown.low, thrown.high)
     return judged(Solution(*(value / throws for value in values)), confidence)
 

@@ -10,7 +10,8 @@ hold together:
     each tally     an interval of confidence 1 - s (1 - c) / m
     the union      the merge's interval, where it lies between the largest lower end and the sum of the upper ends
 
-The value is the merge's and the middle between the largest tally and the sum, each weighted by its precision.
+The value is the merge's, and the largest tally's with what the others have beyond it, each weighted by its precision.
+How much of another tally the largest one has too is seen in their cells (shared_items.py); where noise hides it, half.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from sfm_stream.estimation.estimate import Estimate, estimate, judged
 from sfm_stream.estimation.intervals import bounded
 from sfm_stream.estimation.score import Solution
+from sfm_stream.estimation.shared_items import shared_part
 from sfm_stream.sketch.merge import merge_tallies
 from sfm_stream.sketch.tally import Tally
 
@@ -42,30 +44,46 @@ def estimate_union(tallies: Sequence[Tally], *, confidence: float = 0.95) -> Est
     parts = [estimate(tally, confidence=each_confidence) for tally in tallies]
     least, most = max(part.low for part in parts), math.fsum(part.high for part in parts)
     low, high = bounded(merged.low, merged.high, least, most)
-    unclamped, error = _between(merged, parts)
+    unclamped, error = _between(merged, parts, tallies)
     value = min(max(unclamped, low), high)
     return judged(Solution(value, unclamped, error, low, high), confidence)
 
 
-def _between(merged: Estimate, parts: Sequence[Estimate]) -> tuple[float, float]:
-    """(value, its standard error): the merge and the middle of the bounds, weighted by their precisions.
+def _between(merged: Estimate, parts: Sequence[Estimate], tallies: Sequence[Tally]) -> tuple[float, float]:
+    """(value, its standard error): the merge and the largest tally with the rest, weighted by their precisions.
 
     What has no upper limit says how many there are at least, and not how many more.
     """
-    known = sorted((part for part in parts if math.isfinite(part.high)), key=lambda part: part.value)
     largest = max((part.value for part in parts if part.low > 0.0 or math.isfinite(part.high)), default=0.0)
     weighted = []
     if math.isfinite(merged.high):
         weighted.append((merged.value, merged.standard_error**2))
-    if len(known) == len(parts):
-        # Of the smaller ones anything between nothing and all is new: half of what is more than their noise.
-        more = [_shrunk(part.value, part.standard_error) for part in known[:-1]]
-        spread = math.fsum(more) ** 2 / 12.0 + math.fsum(part.standard_error**2 for part in known)
-        weighted.append((largest + 0.5 * math.fsum(more), spread))
+    if all(math.isfinite(part.high) for part in parts):
+        more, variance = _more(parts, tallies)
+        weighted.append((largest + more, variance))
     if not weighted:
         return largest, math.inf
     precision = math.fsum(1.0 / variance for _, variance in weighted)
     return math.fsum(value / variance for value, variance in weighted) / precision, precision**-0.5
+
+
+def _more(parts: Sequence[Estimate], tallies: Sequence[Tally]) -> tuple[float, float]:
+    """(what the smaller ones have beyond the largest, the variance of that with the largest)."""
+    *smaller, first = sorted(range(len(parts)), key=lambda place: parts[place].value)
+    largest = parts[first]
+    more, spread, variance = [], [], [largest.standard_error**2]
+    for place in smaller:
+        part = parts[place]
+        items = _shrunk(part.value, part.standard_error)  # more than their noise
+        if items == 0.0:
+            variance.append(part.standard_error**2)
+            continue
+        shared = shared_part((tallies[first], tallies[place]), (largest.value, part.value))
+        more.append(items * (1.0 - shared.mean))
+        spread.append(items * math.sqrt(shared.variance))
+        variance.append(((1.0 - shared.mean) * part.standard_error) ** 2)
+    # The doubts about what is shared may all be wrong in the same direction.
+    return math.fsum(more), math.fsum(spread) ** 2 + math.fsum(variance)
 
 
 def _shrunk(value: float, error: float) -> float:

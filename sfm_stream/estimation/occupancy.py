@@ -50,18 +50,24 @@ class Occupancy:
         return np.asarray(joint + own[..., None] * np.eye(len(self.sizes)))
 
     def variance_of(self, weights: Array, cell_variance: Array) -> Array:
-        """Shape (points,): the variance of sum_j weights_j Z_j, Z_j the sum of z over the cells of level j (eq. 9).
+        """Shape (points,): the variance of sum_j weights_j Z_j (eq. 9). Both arguments as in covariance_of."""
+        return self.covariance_of(weights, weights, cell_variance)
 
-        z has mean 1 in an empty cell and 0 in any other. Given which cells are empty, z is independent between cells.
-        cell_variance: the variance of z in one cell of each level. Both arguments: shape (points, levels).
+    def covariance_of(self, first: Array, second: Array, cell_variance: Array) -> Array:
+        """Shape (points,): the covariance of sum_j first_j Z_j with sum_j second_j Z_j (eq. 9).
+
+        Z_j is the sum of z over the cells of level j; z has mean 1 in an empty cell and 0 in any other. Given which
+        cells are empty, z is independent between cells. cell_variance: the variance of z in one cell of each level.
+        All arguments: shape (points, levels).
         """
-        own = (weights**2 * cell_variance) @ self.sizes  # eq. 9, first term
-        signed = weights * self.empty
+        own = (first * second * cell_variance) @ self.sizes  # eq. 9, first term
+        one, two = first * self.empty, second * self.empty
         shared = np.zeros_like(own)
         coefficient = np.ones_like(own)
         for power in range(1, _TERMS + 1):
             coefficient = coefficient * (power - 1 - self.n) / power
-            shared += coefficient * (signed @ (self.sizes * self.odds**power)) ** 2  # eq. 9, second term
+            share = self.sizes * self.odds**power
+            shared += coefficient * (one @ share) * (two @ share)  # eq. 9, second term
         # Eq. 9, third term: the second one counts each cell as a pair with itself.
-        within = (signed**2 * np.expm1(self.n[:, None] * np.log1p(-(self.odds**2)))) @ self.sizes
+        within = (one * two * np.expm1(self.n[:, None] * np.log1p(-(self.odds**2)))) @ self.sizes
         return np.asarray(own + shared - within)

@@ -25,6 +25,8 @@ from sfm_stream.sketch.layout import BitmapLayout
 
 Array = NDArray[np.float64]
 _STEP = 1 / 24
+_MOST_BIAS = 0.25
+"""A larger share of the standard error fades out: near the capacity the expansion of eq. 41 does not hold."""
 TINY = 1e-9
 """Least variance of a score, as a share of its information. It matters for a handful of items and almost no noise."""
 
@@ -71,6 +73,8 @@ class Scores:
     """Minus the mean of the score, in standard deviations, if the truth is 0: how far n lies above 0."""
     standard_error: Array
     """Standard error of the estimate if n is the truth (eq. 10, the "sandwich" of Godambe)."""
+    bias: Array
+    """How much too high the root of the score is on average if n is the truth, to second order (eq. 41)."""
 
     @classmethod
     def at(cls, signal: Signal, n: Array) -> Scores:
@@ -85,7 +89,19 @@ class Scores:
         weights = raw / spread[:, None]
         offset = (weights * cells.empty) @ sizes
         distance = np.maximum(offset - weights @ sizes, 0.0)
-        return cls(n, weights, offset, spread, distance, spread / information)
+        error = spread / information
+        return cls(n, weights, offset, spread, distance, error, _bias(signal, cells, variance, raw, information, error))
+
+    def unclamped(self, root: Array, below: Array) -> Array:
+        """The estimates without their mean error, in the shape of `root`. root: where the score is 0, >= 0.
+
+        below: what continues a root of 0, linearly and so without a mean error, to numbers below 0; 0 at other roots.
+        Around 0 the half of the estimates that is above it has the error: its share grows from none at one standard
+        error below 0 to all of it at one above.
+        """
+        raw = np.where(root > 0.0, root, below)
+        share = np.clip(0.5 + 0.5 * raw / self.standard_error[0], 0.0, 1.0)
+        return np.asarray(raw - share * np.interp(root, self.n, self.bias))
 
     def of(self, sums: Array) -> Array:
         """Shape (points,): the score in standard deviations. sums: shape (levels,), the Z_j."""
@@ -116,7 +132,8 @@ def invert(scores: Scores, accepted: Acceptance, sums: Array) -> Solution:
     last = len(score) - 1 - int(np.argmax(above[::-1] >= 0.0))
     low = _crossing(scores.n, below, first - 1) if first else 0.0
     high = _crossing(scores.n, above, last) if last < len(score) - 1 else math.inf
-    unclamped = value if value > 0.0 else min(0.0, float(score[0] * scores.standard_error[0]))
+    below = np.minimum(0.0, score[0] * scores.standard_error[0])
+    unclamped = float(scores.unclamped(np.array(value), below))
     return Solution(value, unclamped, error, min(low, value), max(high, value))
 
 
@@ -137,7 +154,25 @@ def unclamped_of_many(scores: Scores, sums: Array) -> tuple[Array, Array]:
     part = np.where(crosses, before / np.where(crosses, before - after, 1.0), peak - left)
     value = scores.n[left] + part * (scores.n[left + 1] - scores.n[left])
     error = np.interp(value, scores.n, scores.standard_error)
-    return np.where(value > 0.0, value, np.minimum(0.0, score[:, 0] * scores.standard_error[0])), error
+    return scores.unclamped(value, np.minimum(0.0, score[:, 0] * scores.standard_error[0])), error
+
+
+def _bias(signal: Signal, cells: Occupancy, variance: Array, raw: Array, information: Array, error: Array) -> Array:
+    """Shape (points,): the mean error of the root (eq. 41).
+
+    variance: eq. 4. raw: the weights of eq. 5. error: eq. 10.
+    """
+    log_gamma = np.log1p(-signal.layout.rho)
+    slope_of_variance = cells.slope * (signal.empty_variance - signal.set_square + 1.0 - 2.0 * cells.empty)
+    change = raw * (log_gamma - slope_of_variance / variance)
+    curvature = ((2.0 * change + raw * log_gamma) * cells.slope) @ signal.layout.sizes
+    bias = cells.covariance_of(raw, change, variance) / information**2 - 0.5 * curvature * error**2 / information
+    return believed(bias, error)
+
+
+def believed(bias: Array, error: Array) -> Array:
+    """Shape (points,): the bias up to _MOST_BIAS standard errors, less of it above, and none from twice that on."""
+    return np.asarray(bias * np.clip(2.0 - np.abs(bias) / (_MOST_BIAS * error), 0.0, 1.0))
 
 
 def _maximum(scores: Scores, score: Array) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfm_stream.estimation import normal_discrete, normal_laplace, one_sketch
 from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.occupancy import Occupancy
-from sfm_stream.estimation.score import TINY, Scores, Solution, grid, invert
+from sfm_stream.estimation.score import TINY, Scores, Solution, believed, grid, invert
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
@@ -65,7 +65,10 @@ def table(shape: SketchShape, channel: Channel, epsilon: float, confidence: floa
     weights = raw / spread[:, None]
     offset = np.sum(weights[:, :-1] * means, axis=1)
     distance = np.maximum(offset - weights[:, :-1] @ shape.sizes, 0.0)
-    scores = Scores(points, weights, offset, spread, distance, 1.0 / spread)
+    curvature = np.sum(raw[:, :-1] * Occupancy.at(shape, points).slope * shape.sizes * np.log1p(-shape.rho), axis=1)
+    # Eq. 41: with these weights its first term and half of its second cancel.
+    bias = believed(-0.5 * curvature / information**2, 1.0 / spread)
+    scores = Scores(points, weights, offset, spread, distance, 1.0 / spread, bias)
     laplace_share = np.minimum(weights[:, -1] ** 2 * variance, 1.0)
     above, z = _limits(distance, laplace_share, epsilon, confidence)
     return scores, Acceptance.of_limits(distance, above, z)

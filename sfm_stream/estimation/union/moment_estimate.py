@@ -49,6 +49,12 @@ def solve(
     return invert(scores, Acceptance.at(scores.distance, confidence), histogram @ z)
 
 
+def standard_error(shape: SketchShape, channel: Channel, releases: int, set_square: Array, n: float) -> float:
+    """The standard error of the moment where the truth is n items (eq. 10). set_square: as in solve."""
+    signal = signal_of(shape, channel, releases, set_square)
+    return float(Scores.at(signal, np.array([min(n, shape.capacity)])).standard_error[0])
+
+
 def signal_of(shape: SketchShape, channel: Channel, releases: int, set_square: Array) -> Signal:
     """The signal z of a cell over all releases. set_square: as in solve."""
     empty_variance = math.expm1(releases * math.log1p(channel.empty_variance))  # eq. 18: a0^k - 1

@@ -20,9 +20,11 @@ from sfm_stream.estimation.union.size_estimates import SizeEstimates
 
 Array = NDArray[np.float64]
 _SCALE = 0.01
-"""The prior of phi falls by a factor of e within this distance from 0 and from 1 (eq. 39)."""
-_NEAR = np.array([0.0, 0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2])
-_PHI = np.concatenate((_NEAR, 1.0 - _NEAR[::-1]))
+"""The prior of phi falls by a factor of e where the union changes by about this share of itself (eq. 39)."""
+_NEAR_0 = np.array([0.0, 0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2])
+_NEAR_1 = np.array([0, 1, 2, 4, 7, 10, 15, 20, 30, 40, 60, 80, 120, 160, 240, 350, 500, 800, 1200, 2000]) * 1e-4
+_LEAST_PRIOR = 1e-300
+_PHI = np.concatenate((_NEAR_0, 1.0 - _NEAR_1[::-1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,9 +46,10 @@ def fit(levels: Levels, sizes: SizeEstimates, count_law: Array) -> SizedHypothes
     if total <= 0.0:
         return None
     laws = _set_windows(levels.rate, largest_first) @ count_law
-    # Eq. 39.
-    prior = (np.exp(-_PHI / _SCALE) + np.exp(-(1.0 - _PHI) / _SCALE)) / (2.0 * _SCALE)
-    height = levels.log_likelihood(laws) + np.log(prior)
+    # Eq. 39. Near 1 the union changes by (N / n_1 - 1) of itself for each unit of phi, near 0 by at most 1.
+    of_1 = _SCALE / max(total / float(largest_first[0]) - 1.0, 1.0)
+    prior = 0.5 * (np.exp(-_PHI / _SCALE) / _SCALE + np.exp(-(1.0 - _PHI) / of_1) / of_1)
+    height = levels.log_likelihood(laws) + np.log(np.maximum(prior, _LEAST_PRIOR))
     weight = np.exp(height - height.max()) * np.gradient(_PHI)
     volume = float(weight.sum())
     weight /= volume

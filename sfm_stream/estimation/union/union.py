@@ -67,7 +67,10 @@ def solve(
         squares = moment_estimate.set_square(channel, releases, noise.set_windows)
         set_square = mixture_estimate.mean_where_set(mixture, shape, squares)
         moment = moment_estimate.solve(shape, channel, histogram, set_square, of_moment)
-        moment = replace(moment, value=_between(moment, assumed))
+        # A moment that is far too low claims to be precise, as its error grows with n.
+        there = moment_estimate.standard_error(shape, channel, releases, set_square, assumed.n)
+        uncertain = replace(moment, standard_error=max(moment.standard_error, there))
+        moment = replace(moment, value=_between(uncertain, assumed))
     low, high, value = moment.low, moment.high, moment.value
     if sizes:
         tail = 0.5 * (1.0 - confidence) * (_SHARE_OF_BOUNDS if informative else 1.0)
@@ -84,7 +87,8 @@ def _between(moment: Solution, assumed: AssumedOverlap) -> float:
     """The value between moment and mixture (eq. 19)."""
     trusted = assumed.variance + (_MISFIT_ERROR * assumed.n) ** 2 * max(assumed.misfit, 0.0)
     weight = moment.standard_error**2 / (moment.standard_error**2 + trusted)
-    return moment.value + weight * (assumed.n - moment.value)
+    unbiased = max(moment.unclamped, 0.0)
+    return unbiased + weight * (assumed.n - unbiased)
 
 
 def _bounded(moment: Solution, least: float, most: float) -> tuple[float, float, float]:

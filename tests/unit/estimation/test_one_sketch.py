@@ -14,6 +14,7 @@ from benchmarks.paper.standard_errors import standard_errors
 from sfm_stream.estimation import one_sketch
 from sfm_stream.estimation.intervals import Acceptance, normal_limits
 from sfm_stream.estimation.occupancy import Occupancy
+from sfm_stream.estimation.score import Scores
 from sfm_stream.estimation.union import moment_estimate
 from sfm_stream.estimation.union.count_noise import MAX_SET_WINDOWS, count_noise
 from sfm_stream.sketch.mechanism import Channel
@@ -77,6 +78,44 @@ def test_the_variance_of_the_score_is_exact(items):
     noisy = cells.variance_of(np.array([weights]), g * empty + (1 - g) * lit + g * (1 - g))
     assert mean == pytest.approx(float(np.sum(16 * np.array(weights) * g)), rel=1e-12)
     assert variance == pytest.approx(float(noisy[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2, 6])
+def test_the_bias_is_the_second_order_of_the_root(epsilon):
+    """Eq. 41 from numerical derivatives of the score of eq. 5, and the second moments of the level sums of eq. 7."""
+    layout, channel, n = SketchShape(64, 12), channel_of(epsilon), 90.0
+    s0, s1 = channel.empty_variance, channel.set_square
+
+    def mean_of(x):
+        return layout.sizes * (1 - layout.rho) ** x
+
+    def weights(x):
+        g = (1 - layout.rho) ** x
+        return g * np.log1p(-layout.rho) / (g * s0 + (1 - g) * s1 + g * (1 - g))
+
+    def slope(function, h=1e-3):
+        return (function(n + h) - function(n - h)) / (2 * h)
+
+    def second(function, h=1e-2):
+        return (function(n + h) - 2 * function(n) + function(n - h)) / h**2
+
+    g = (1 - layout.rho) ** n
+    covariance = Occupancy.at(layout, np.array([n])).covariance()[0] + np.diag(layout.sizes * (g * s0 + (1 - g) * s1))
+    w, changed = weights(n), slope(weights)
+    information = w @ slope(mean_of)
+    bent = -2 * changed @ slope(mean_of) - w @ second(mean_of)
+    expected = w @ covariance @ changed / information**2 + bent * (w @ covariance @ w) / (2 * information**3)
+    found = Scores.at(one_sketch.signal_of(layout, channel), np.array([n])).bias[0]
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert found > 0
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 4])
+def test_near_the_capacity_the_expansion_is_not_believed(epsilon):
+    scores, _ = one_sketch.table(SketchShape(64, 16), channel_of(epsilon), 0.95)
+    assert np.all(np.abs(scores.bias) < 0.2501 * scores.standard_error)
+    if epsilon < 4:
+        assert scores.bias[-1] == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from reference import likelihood_oracle as oracle
 from reference.occupancy import count_law
 
 from sfm_stream.estimation.score import Solution
-from sfm_stream.estimation.union import mixture_estimate, overlap_hypotheses, union
+from sfm_stream.estimation.union import mixture_estimate, moment_estimate, overlap_hypotheses, union
 from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.sfm import NoisyCount
@@ -203,3 +203,11 @@ def test_the_value_leaves_a_mixture_that_is_uncertain_or_does_not_fit():
     assert between(2500.0, 0.0) == 1050
     assert between(0.0, 1.0) == pytest.approx(1000 + 100 * 2500 / (2500 + 11**2))
     assert between(100.0, 500.0) == pytest.approx(1004, abs=1)
+
+
+def test_a_moment_that_is_far_too_low_does_not_claim_to_be_precise():
+    """Eq. 19 takes the error of the moment where the mixture is, if that is the larger one."""
+    shape, channel, squares = SketchShape(4096, 24), channel_of(1), np.ones(24)
+    low, there = (moment_estimate.standard_error(shape, channel, 8, squares, n) for n in (4e4, 1e5))
+    assert there > 2 * low
+    assert moment_estimate.standard_error(shape, channel, 8, squares, 1e30) > there
