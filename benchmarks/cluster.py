@@ -2,11 +2,11 @@
 
 Run from the root of the repository against a broker that does nothing else:
 
-    python benchmarks/cluster.py BOOTSTRAP [--events 1000000] [--part ingest|copy|restart|days|all]
+    python benchmarks/cluster.py BOOTSTRAP [--events 1000000] [--part ingest|copy|restart|days|all] [--batch-bytes 1]
 
 One partition, JSON events of about 115 bytes, 1,000 pages, in batches of about a thousand as a busy producer sends
-them; windows of one minute, 4096 x 24 cells. Everything runs in this process: CPU time is that of all its threads, the
-broker's is not in it. Topics get names of their own and are deleted at the end.
+them (--batch-bytes 1: one in each); windows of one minute, 4096 x 24 cells. All runs in this process: CPU time is
+that of all its threads, the broker's is not in it. Topics get names of their own and are deleted at the end.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ class Bench:
         with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
             admin.create_topics({f"{self.id}-in": {"num_partitions": 1}}, wait_for_metadata=True)
 
-    def produce(self, events: int) -> None:
+    def produce(self, events: int, batch_bytes: int) -> None:
         rng = random.Random(1)
         step = MINUTES * 60_000 / events
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=200, batch_size=130_000)
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=200, batch_size=batch_bytes)
         for number in range(events):
             at = START_MS + int(number * step)
             page = f"page-{int(PAGES * rng.random() ** 2)}"
@@ -274,11 +274,12 @@ def main() -> None:
     parser.add_argument("bootstrap")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--part", choices=["ingest", "copy", "restart", "days", "all"], default="all")
+    parser.add_argument("--batch-bytes", type=int, default=130_000)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(chosen.bootstrap, Path(folder))
         try:
-            bench.produce(chosen.events)
+            bench.produce(chosen.events, chosen.batch_bytes)
             if chosen.part in ("restart", "all"):
                 restart(bench, chosen.events)
             if chosen.part in ("days", "all"):

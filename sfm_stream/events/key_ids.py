@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from operator import itemgetter
 
 import numpy as np
@@ -40,21 +41,20 @@ class KeyIds:
             except KeyError:
                 pass
         new: list[int] = []
-        look_up, reasons_before = self._table.ids.get, reasons.tolist()
-        ids = [look_up(key, -1) for key in keys]  # type: ignore[arg-type]  # None is no key, and not in the table
-        for row, key_id in enumerate(ids):
+        look_up = self._table.ids.get
+        key_ids[:] = np.fromiter(map(look_up, keys, repeat(-1)), np.int32, len(keys))  # type: ignore[arg-type]  # None is no key
+        for row in np.flatnonzero((key_ids < 0) & (reasons == Reason.OK)).tolist():
             key = keys[row]
-            if key_id >= 0 or key is None or reasons_before[row]:
+            if key is None:
                 continue
-            ids[row] = look_up(key, -1)  # an earlier row of the block may have brought it
-            if ids[row] < 0:
-                reason = self._reason_of_unknown(key)
-                if reason:
+            key_id = look_up(key, -1)  # an earlier row of the block may have brought it
+            if key_id < 0:
+                if reason := self._reason_of_unknown(key):
                     reasons[row] = reason
-                else:
-                    ids[row] = self._table.intern(key)
-                    new.append(ids[row])
-        key_ids[:] = ids
+                    continue
+                key_id = self._table.intern(key)
+                new.append(key_id)
+            key_ids[row] = key_id
         return new
 
     def _reason_of_unknown(self, key: KeyValue) -> Reason:
