@@ -20,6 +20,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from sfm_stream.errors import BrokerError
+from sfm_stream.transport.kafka.kafka_python.hooks.large_reads import read_in_large_pieces
 from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
 from sfm_stream.transport.kafka.kafka_python.translation import HUNG_UP, explained
 from sfm_stream.transport.kafka.kafka_python.verdicts import Verdict, verdict
@@ -40,6 +41,7 @@ RELIES_ON: PrivateNames = {
         "bootstrapped": "true once a server has answered",
         "_conns": "node to its connection",
         "_net": "the network, to be closed where no server answers",
+        "_build_transport(self, node, timeout_at=None)": "every socket is in what it returns",
     },
     "kafka.net.selector:NetworkSelector": {
         "run_forever(self)": "the thread of the client runs it, and ends with it",
@@ -115,6 +117,11 @@ class Callers(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has
             self._watched.add(connection)
             connection.close_future.add_errback(lambda error: self._lost(node_id, connection, error))
         return connection
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        transport = await super()._build_transport(node, timeout_at)
+        read_in_large_pieces(transport)
+        return transport
 
     def _lost(self, node_id: Any, connection: Any, error: Exception) -> None:
         if not self.bootstrapped:
