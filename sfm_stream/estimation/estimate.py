@@ -7,7 +7,7 @@ chooses between them, and says with a Status what the result is worth.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -19,11 +19,14 @@ from sfm_stream.estimation import one_sketch, with_count
 from sfm_stream.estimation.intervals import normal_limits
 from sfm_stream.estimation.score import Solution
 from sfm_stream.estimation.union import union
+from sfm_stream.sketch.agreement import Combinable
 from sfm_stream.sketch.mechanism import Channel, Mechanism
 from sfm_stream.sketch.noisy_bits import NoisyBitmap
 from sfm_stream.sketch.raw import RawBitmap
 from sfm_stream.sketch.sfm import GRID, NoisyCount, SfmSketch
+from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
+from sfm_stream.sketch.tally_histogram import TallyHistogram
 
 MIN_CONFIDENCE, MAX_CONFIDENCE = 0.68, 0.999
 
@@ -89,9 +92,31 @@ def estimate(source: SfmSketch | Tally | NoisyBitmap, *, confidence: float = 0.9
     return judged(solution, confidence)
 
 
-def _of_release(
-    source: SfmSketch | Tally, ones: NDArray[np.int64], count: NoisyCount | None, confidence: float
-) -> Solution:
+def estimate_many(tallies: Sequence[TallyHistogram], *, confidence: float = 0.95) -> list[Estimate]:
+    """What `estimate` gives for each of these tallies, in their order.
+
+    Those of one shape, flip threshold and number of releases are estimated together, which is faster. Raises UsageError
+    for a confidence outside 0.68 .. 0.999.
+    """
+    require_confidence(confidence)
+    found: dict[int, Estimate] = {}
+    alike: dict[tuple[SketchShape, int, int], list[int]] = {}
+    for number, tally in enumerate(tallies):
+        if 2 * tally.flip_threshold >= GRID:
+            found[number] = judged(NOTHING, confidence)
+        elif tally.releases == 1:
+            count = None if tally.sizes is None else tally.sizes.counts[0]
+            found[number] = judged(_of_release(tally, tally.cells[:, 1], count, confidence), confidence)
+        else:
+            alike.setdefault((tally.shape, tally.flip_threshold, tally.releases), []).append(number)
+    for (shape, flip_threshold, _), numbers in alike.items():
+        given = [(tallies[number].cells, tallies[number].sizes) for number in numbers]
+        solutions = union.solve_many(shape, channel_of(flip_threshold), given, confidence)
+        found |= {number: judged(each, confidence) for number, each in zip(numbers, solutions, strict=True)}
+    return [found[number] for number in range(len(tallies))]
+
+
+def _of_release(source: Combinable, ones: NDArray[np.int64], count: NoisyCount | None, confidence: float) -> Solution:
     """The estimate from one sketch, and from the noisy count beside it where there is one."""
     channel = channel_of(source.flip_threshold)
     if count is None:

@@ -16,7 +16,11 @@ from sfm_stream.sketch.agreement import Combinable
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
+from sfm_stream.sketch.tally_histogram import TallyHistogram
 from sfm_stream.sketch.window_sizes import MAX_RELEASES, WindowSizes
+
+_FEW_PLANES = 6
+"""Up to so many, a histogram from the planes is cheaper than one from counts."""
 
 
 class TallySum:
@@ -82,6 +86,29 @@ class TallySum:
             counts = octet.astype(np.int32) if not low else counts | octet.astype(np.int32) << low
         by_level = counts.reshape(self.shape.levels, -1)
         return Tally(self.shape, self.flip_threshold, self.hash, self.releases, by_level, sizes=self._sizes())
+
+    def histogram(self) -> TallyHistogram:
+        """What an estimate needs of the tally of everything added; at least one release."""
+        cells = self._cells_by_count() if len(self._planes) <= _FEW_PLANES else self.tally().histogram()
+        return TallyHistogram(self.shape, self.flip_threshold, self.hash, self.releases, cells, self._sizes())
+
+    def _cells_by_count(self) -> NDArray[np.int64]:
+        """Shape (levels, releases + 1). Splits the cells by one plane after the other, and counts what is left of each.
+
+        64 cells a word: no count of a single cell is made.
+        """
+        levels, width = self.shape.levels, self.releases + 1
+        word = np.uint64 if self.shape.buckets % 64 == 0 else np.uint16
+        cells = np.full((1, self.shape.nbytes // np.dtype(word).itemsize), np.iinfo(word).max, word)
+        for plane in reversed(self._planes):
+            halves = np.empty((len(cells), 2, cells.shape[1]), word)
+            np.bitwise_and(cells, plane.view(word), out=halves[:, 1])
+            np.bitwise_xor(cells, halves[:, 1], out=halves[:, 0])
+            cells = halves.reshape(-1, cells.shape[1])
+        ones = np.bitwise_count(cells).reshape(len(cells), levels, -1).sum(axis=2, dtype=np.int64).T
+        found = np.zeros((levels, width), np.int64)
+        found[:, : len(cells)] = ones[:, :width]
+        return found
 
     def _sizes(self) -> WindowSizes | None:
         if self._ones is None:

@@ -19,7 +19,7 @@ from support.rollup_runs import (
     Run,
     at,
     bits_of,
-    cheap_estimate,
+    cheap_estimates,
     check_of,
     marker,
     release,
@@ -66,7 +66,7 @@ KEYS = ["a", "b", "ccc"]
 @pytest.fixture(scope="module", autouse=True)
 def _cheap():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publication, "estimate", cheap_estimate)
+        patch.setattr(publication, "estimate_many", cheap_estimates)
         yield
 
 

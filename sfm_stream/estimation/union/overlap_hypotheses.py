@@ -62,8 +62,8 @@ class OverlapHypotheses:
     first_counts: NDArray[np.int64]
     """Shape (columns,): the first count of each column."""
 
-    def only(self, chosen: NDArray[np.bool_]) -> OverlapHypotheses:
-        """Some of the hypotheses. chosen: shape (hypotheses,)."""
+    def only(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> OverlapHypotheses:
+        """Some of the hypotheses. chosen: shape (hypotheses,), or their numbers, any of them as often as wanted."""
         return OverlapHypotheses(
             self.used[chosen],
             self.added[chosen],

@@ -15,6 +15,7 @@ the largest window and the sum of all bound the union (size_estimates.py). Momen
 from __future__ import annotations
 
 import math
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from sfm_stream.estimation.union import mixture_estimate, moment_estimate
 from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap, assumed_overlap
 from sfm_stream.estimation.union.count_noise import count_noise
 from sfm_stream.estimation.union.fit_start import fit_start
+from sfm_stream.estimation.union.mixture_estimate import Mixture
 from sfm_stream.estimation.union.overlap_hypotheses import overlap_hypotheses
 from sfm_stream.estimation.union.size_estimates import SizeEstimates
 from sfm_stream.sketch.mechanism import Channel
@@ -48,17 +50,52 @@ def solve(
     confidence: float,
     window_sizes: WindowSizes | None = None,
 ) -> Solution:
-    """The estimate from the histogram of a tally, shape (levels, releases + 1), releases >= 2.
+    """As `solve_many`, of one tally."""
+    return solve_many(shape, channel, [(histogram, window_sizes)], confidence)[0]
 
-    If the moment holds no information, the interval is that of the sizes; without sizes it is 0 to infinity, and the
-    value is that of the mixture.
+
+def solve_many(
+    shape: SketchShape,
+    channel: Channel,
+    tallies: Sequence[tuple[NDArray[np.int64], WindowSizes | None]],
+    confidence: float,
+) -> list[Solution]:
+    """The estimate of each tally: its histogram, shape (levels, releases + 1), and its sizes if they are known.
+
+    releases >= 2, and the same for all. Their mixtures are fitted side by side, which is faster than one by one and
+    gives the same. If the moment holds no information, the interval is that of the sizes; without sizes it is 0 to
+    infinity, and the value is that of the mixture.
     """
+    halves = [_solved(shape, channel, histogram, confidence, sizes) for histogram, sizes in tallies]
+    hypotheses = overlap_hypotheses(channel, tallies[0][0].shape[1] - 1)
+    starts = [next(half) for half in halves]
+    mixtures = mixture_estimate.fit_many(shape, hypotheses, [histogram for histogram, _ in tallies], starts)
+    return [_sent(half, mixture) for half, mixture in zip(halves, mixtures, strict=True)]
+
+
+def _sent(half: Generator[float, Mixture, Solution], mixture: Mixture) -> Solution:
+    try:
+        half.send(mixture)
+    except StopIteration as end:
+        solution: Solution = end.value
+        return solution
+    raise AssertionError("a tally is fitted once")
+
+
+def _solved(
+    shape: SketchShape,
+    channel: Channel,
+    histogram: NDArray[np.int64],
+    confidence: float,
+    window_sizes: WindowSizes | None,
+) -> Generator[float, Mixture, Solution]:
+    """Gives where to begin the fit of the mixture, takes the mixture, and returns the estimate."""
     releases = histogram.shape[1] - 1
     sizes = None if window_sizes is None else SizeEstimates.of(shape, channel, window_sizes, confidence)
     informative = moment_estimate.informative(shape, channel, releases)
     of_moment = 1.0 - (1.0 - confidence) * (1.0 - _SHARE_OF_BOUNDS) if sizes else confidence
     start = fit_start(shape, channel, histogram, of_moment if informative else None, sizes)
-    mixture = mixture_estimate.fit(shape, overlap_hypotheses(channel, releases), histogram, start)
+    mixture = yield start
     noise = count_noise(channel, releases)
     assumed = assumed_overlap(noise, mixture, sizes)
     if not informative:

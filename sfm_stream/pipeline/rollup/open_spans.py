@@ -15,6 +15,7 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import Enum
 
+from sfm_stream.estimation.estimate import Estimate
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.sketch.agreement import Combinable
 from sfm_stream.sketch.tally import Tally
@@ -57,11 +58,13 @@ class KeySum:
     """The sum of the releases of one key in one span.
 
     digests: window start -> digest of the release added for it. In a coarser span: start of each span of the finest
-    grain whose tally was recalled from its record -> nothing.
+    grain whose tally was recalled from its record -> nothing. answered: the estimate once there is one, with the number
+    of releases it is of; a sum of as many is the same sum.
     """
 
     sum: TallySum
     digests: dict[int, bytes] = field(default_factory=dict)
+    answered: tuple[int, Estimate] | None = None
 
 
 @dataclass(slots=True)
@@ -106,10 +109,16 @@ class OpenSpan:
             key_sum.digests[part.start_ms] = b""
             key_sum.sum.add_tally(tally)
 
-    def add_part(self, part: Window, key: bytes, total: TallySum) -> None:
-        """Add the sum of a key in a span of the finest grain inside this one, unless its tally was recalled."""
-        if not self.has_part(part, key):
-            self.key_sum(key, total).sum.add_sum(total)
+    def add_part(self, part: Window, key: bytes, total: TallySum) -> KeySum | None:
+        """Add the sum of a key in a span of the finest grain inside this one, unless its tally was recalled.
+
+        Returns the sum of this span where it is that part and nothing else.
+        """
+        if self.has_part(part, key):
+            return None
+        key_sum = self.key_sum(key, total)
+        key_sum.sum.add_sum(total)
+        return key_sum if key_sum.sum.releases == total.releases else None
 
     def has_part(self, part: Window, key: bytes) -> bool:
         """Whether the tally of a key in a span of the finest grain inside this one was recalled."""

@@ -6,16 +6,19 @@ last place of that order that has gone into a step. What has expired comes behin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from sfm_stream.estimation.estimate import estimate
-from sfm_stream.pipeline.rollup.open_spans import OpenSpan
+from sfm_stream.estimation.estimate import Estimate, estimate_many
+from sfm_stream.pipeline.rollup.open_spans import KeySum, OpenSpan
 from sfm_stream.pipeline.rollup.position import Cursor
 from sfm_stream.pipeline.rollup.span_rollup import SpanRollup
 from sfm_stream.sketch.agreement import SketchKind
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import RollupRecord
+
+_TOGETHER = 64
+"""Keys that are estimated side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +37,22 @@ def final_records(rollup: SpanRollup, final_ms: Callable[[], int]) -> Iterator[D
     """
     while (span := rollup.first_final(final_ms())) is not None:
         coarser = rollup.coarser(span.window) if span.grain == rollup.grains.finest else []
-        for key in sorted(span.keys):
-            total = span.keys.pop(key).sum  # its memory is free again before the next key takes any
-            for around in coarser:
-                around.add_part(span.window, key, total)
-            if rollup.cursor.covers(span.window.end_ms, _grain(span), key):
-                continue  # replay: it is published already, and coarser spans need it again
-            content = _record(rollup, span, key, total, complete=True)
-            yield DueRecord(content, rollup, Cursor(*span.publication_order, key))
+        for keys in _batches(span.keys):
+            sums: dict[bytes, KeySum] = {}
+            alike: list[tuple[KeySum, KeySum]] = []
+            for key in keys:
+                mine = span.keys.pop(key)
+                parts = [around.add_part(span.window, key, mine.sum) for around in coarser]
+                # Replay: up to the cursor all is published already, and coarser spans need it again.
+                if not rollup.cursor.covers(span.window.end_ms, _grain(span), key):
+                    sums[key] = mine
+                    alike += [(part, mine) for part in parts if part is not None]
+            answers = _answers(rollup, sums.values())
+            for part, same in alike:
+                part.answered = same.answered
+            for key, answer in zip(sums, answers, strict=True):
+                content = _record(rollup, span, key, sums[key].sum, answer, complete=True)
+                yield DueRecord(content, rollup, Cursor(*span.publication_order, key))
         rollup.publish(span)
 
 
@@ -49,31 +60,57 @@ def provisional_records(rollup: SpanRollup, before_ms: int) -> Iterator[DueRecor
     """The records of open spans that end at or before before_ms, as they stand, where they changed since the last."""
     for span in rollup.expired(before_ms):
         parts = rollup.parts(span)
-        for key in sorted({key for part in (span, *parts) for key in part.keys}):
-            if rollup.cursor.covers(span.window.end_ms, _grain(span), key):
-                continue
-            inside = [part for part in parts if key in part.keys and not span.has_part(part.window, key)]
-            sums = [part.keys[key].sum for part in (span, *inside) if key in part.keys]
-            revision = _revision(rollup, span, sum(part.releases for part in sums), complete=False)
-            if span.provisional.get(key, 0) >= revision:
-                continue
-            total = TallySum.like(sums[0])
-            for part in sums:
-                total.add_sum(part)
-            content = _record(rollup, span, key, total, complete=False)
-            span.provisional[key] = revision
-            yield DueRecord(content, rollup, None)
+        for keys in _batches({key for part in (span, *parts) for key in part.keys}):
+            totals = {key: total for key in keys if (total := _as_it_stands(rollup, span, parts, key)) is not None}
+            for (key, total), answer in zip(totals.items(), _answers(rollup, totals.values()), strict=True):
+                content = _record(rollup, span, key, total.sum, answer, complete=False)
+                span.provisional[key] = content.revision
+                yield DueRecord(content, rollup, None)
 
 
-def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, complete: bool) -> RollupRecord:
-    """The record of one key and span: estimate and coverage; a function of its inputs alone."""
-    tally, origin = total.tally(), None
+def _batches(keys: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The keys in order, as many at once as are estimated side by side."""
+    in_order = sorted(keys)
+    return (in_order[low : low + _TOGETHER] for low in range(0, len(in_order), _TOGETHER))
+
+
+def _as_it_stands(rollup: SpanRollup, span: OpenSpan, parts: list[OpenSpan], key: bytes) -> KeySum | None:
+    """The sum of a key by now; None where its record would say nothing new."""
+    if rollup.cursor.covers(span.window.end_ms, _grain(span), key):
+        return None
+    inside = [part for part in parts if key in part.keys and not span.has_part(part.window, key)]
+    sums = [part.keys[key] for part in (span, *inside) if key in part.keys]
+    revision = _revision(rollup, span, sum(part.sum.releases for part in sums), complete=False)
+    if span.provisional.get(key, 0) >= revision:
+        return None
+    if len(sums) == 1:
+        return sums[0]
+    total = TallySum.like(sums[0].sum)
+    for part in sums:
+        total.add_sum(part.sum)
+    return KeySum(total)
+
+
+def _answers(rollup: SpanRollup, sums: Iterable[KeySum]) -> list[Estimate]:
+    """The estimate of each sum. It is a function of its releases alone, and made once for as many."""
+    several = list(sums)
+    new = [each for each in several if each.answered is None or each.answered[0] != each.sum.releases]
+    # Version 1 has no field for what each release says, and a day may have been rebuilt from its records.
+    histograms = [each.sum.histogram() for each in new]
     if rollup.span is None:
-        # Version 1 has no field for what each release says, and a day may have been rebuilt from its records.
-        tally = replace(tally, sizes=None)
-    else:
+        histograms = [replace(histogram, sizes=None) for histogram in histograms]
+    for each, answer in zip(new, estimate_many(histograms), strict=True):
+        each.answered = each.sum.releases, answer
+    return [each.answered[1] for each in several if each.answered is not None]
+
+
+def _record(
+    rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, answer: Estimate, complete: bool
+) -> RollupRecord:
+    """The record of one key and span: estimate and coverage; a function of its inputs alone."""
+    head, origin = rollup.head, None
+    if rollup.span is not None:
         origin = "raw" if rollup.is_raw(span) else "merged"
-    answer, head = estimate(tally), rollup.head
     return RollupRecord(
         pipeline=head.pipeline,
         epoch=head.epoch,
@@ -84,7 +121,7 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         zone=rollup.calendar.zone,
         key=key,
         unit=rollup.unit,
-        released=tally.releases,
+        released=total.releases,
         decided=rollup.decided.count_in(span.window),
         windows=rollup.decided.windows_in(span.window),
         complete=complete,
@@ -100,7 +137,7 @@ def _record(rollup: SpanRollup, span: OpenSpan, key: bytes, total: TallySum, com
         origin=origin,
         span=rollup.span,
         count_epsilon=rollup.count_epsilon,
-        kind=SketchKind.of(tally),
+        kind=SketchKind.of(total),
     )
 
 

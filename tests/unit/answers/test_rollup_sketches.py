@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.memory_topics import Topics
 from support.rollup_cases import T0, UTC, A, B, closed, quarter, windows
-from support.rollup_runs import HOUR_MS, Run, bits_of, cheap_estimate, release
+from support.rollup_runs import HOUR_MS, Run, bits_of, cheap_estimates, release
 from support.summed_rollups import summed
 
 from sfm_stream.answers import rollup_sketches
@@ -20,7 +20,7 @@ NAMED = {"span": "15m"}
 
 @pytest.fixture(autouse=True)
 def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publication, "estimate", cheap_estimate)
+    monkeypatch.setattr(publication, "estimate_many", cheap_estimates)
 
 
 def published(log: list[bytes], expire_ms: int | None = None) -> list[RollupRecord]:

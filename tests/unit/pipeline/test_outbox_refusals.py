@@ -2,7 +2,7 @@
 
 import pytest
 from support.outbox_runs import FOREVER_MS, A, B, add, closing, copy_of, drain, published, quarter, window
-from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, Run, bits_of, cheap_estimate, marker, release
+from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, Run, bits_of, cheap_estimates, marker, release
 
 from sfm_stream.errors import ConflictError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
@@ -61,7 +61,7 @@ def test_what_does_not_belong_there_stops_it_naming_the_place(key, payload, matc
 
 
 def test_a_roll_up_record_stops_it(monkeypatch):
-    monkeypatch.setattr(publication, "estimate", cheap_estimate)
+    monkeypatch.setattr(publication, "estimate_many", cheap_estimates)
     (hour,) = Run(ROLLUP_CALENDAR, [GOOD, marker(quarter(0), quarter(4))]).finish()
     refuses(copy_of(), StateError, "^outbox, partition 0, offset 7: a roll-up record", 7, A, encode(hour))
 

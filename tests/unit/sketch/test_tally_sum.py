@@ -157,3 +157,27 @@ def test_another_release_gives_other_coins():
     parts = sketches(6, ones=0.5)
     assert merge_tally(Tally.of(parts)) != merge_tally(Tally.of(parts[:5]))
     assert merge_tally(Tally.of(parts)).bits != merge_tally(Tally.of([*parts[:5], sketches(1, seed=77)[0]])).bits
+
+
+@pytest.mark.parametrize("buckets", [16, 64, 1024])
+@pytest.mark.parametrize("releases", [1, 2, 3, 4, 7, 10, 31, 63, 64, 70])
+def test_a_histogram_is_that_of_the_tally(buckets: int, releases: int) -> None:
+    shape = SketchShape(buckets, 5)
+    rng = np.random.default_rng(releases)
+    total = TallySum(shape, GRID // 4, "xxh64")
+    for number in range(releases):
+        ones = rng.random(shape.cells) < number / releases
+        total.add(SfmSketch(shape, GRID // 4, "xxh64", np.packbits(ones, bitorder="little").tobytes()))
+    found = total.histogram()
+    assert np.array_equal(found.cells, total.tally().histogram())
+    assert (found.shape, found.flip_threshold, found.hash, found.releases) == (shape, GRID // 4, "xxh64", releases)
+    assert found.sizes == total.tally().sizes
+
+
+def test_a_histogram_where_no_cell_has_all_ones() -> None:
+    """Planes that no count needs are not there."""
+    total = TallySum(SHAPE, GRID // 4, "xxh64")
+    for _ in range(9):
+        total.add(SfmSketch(SHAPE, GRID // 4, "xxh64", bytes(SHAPE.nbytes)))
+    assert np.array_equal(total.histogram().cells, total.tally().histogram())
+    assert total.histogram().cells[:, 0].sum() == SHAPE.cells

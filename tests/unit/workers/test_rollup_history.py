@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.fake_kafka import FakeCluster, run_on
 from support.fake_kafka_broker import FakeBroker
-from support.rollup_runs import HOUR_MS, QUARTER_MS, at, cheap_estimate, marker, release
+from support.rollup_runs import HOUR_MS, QUARTER_MS, at, cheap_estimates, marker, release
 
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
@@ -22,7 +22,7 @@ ENDPOINTS = Endpoints("sketches", "group", "rollup", "ledger", {ROLLUPS: "rollup
 
 class Pipeline:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(publication, "estimate", cheap_estimate)
+        patch.setattr(publication, "estimate_many", cheap_estimates)
         self.cluster = FakeBroker(T0)
         run_on(self.cluster, patch)
         for topic in ("sketches", "ledger", "rollups"):

@@ -12,6 +12,7 @@ from reference.occupancy import count_law
 from sfm_stream.estimation.score import Solution
 from sfm_stream.estimation.union import mixture_estimate, moment_estimate, overlap_hypotheses, union
 from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap
+from sfm_stream.estimation.union.mixture_point import Point, Rows
 from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.sfm import NoisyCount
 from sfm_stream.sketch.shape import SketchShape
@@ -66,15 +67,16 @@ def point_of(releases=5, epsilon=1.5, seed=5):
     rng = np.random.default_rng(seed)
     found = overlap_hypotheses.overlap_hypotheses(channel_of(epsilon), releases)
     histogram = rng.integers(1, 40, (16, releases + 1))
-    data = mixture_estimate.Levels.near(SHAPE, found, histogram, 150.0)
+    levels = mixture_estimate.Levels.near(SHAPE, found, histogram, 150.0)
+    data = Rows.of(levels.rate[None], levels.counts[None], levels.buckets, found)
     log_items = math.log(150) + rng.normal(-2, 1, found.used.shape)
     return found, histogram, data, log_items
 
 
 def test_the_height_is_likelihood_and_prior():
     found, histogram, data, log_items = point_of()
-    at = mixture_estimate._Point.at(data, found, log_items)
-    used = np.flatnonzero(np.isin(-np.log1p(-SHAPE.rho), data.rate)).tolist()
+    at = Point.at(data, log_items)
+    used = np.flatnonzero(np.isin(-np.log1p(-SHAPE.rho), data.rate[0])).tolist()
     law = count_law(5, channel_of(1.5).q)
     for h, kinds in enumerate(found.used):
         lit = at.set_windows[h, 1:, 1:]
@@ -90,12 +92,12 @@ def test_the_height_is_likelihood_and_prior():
 
 
 def test_the_slope_is_the_derivative_of_the_height():
-    found, _, data, log_items = point_of()
-    gradient, curvature = mixture_estimate._Point.at(data, found, log_items).slope(data, found)
+    _, _, data, log_items = point_of()
+    gradient, curvature = Point.at(data, log_items).slope(data)
     for kind in range(log_items.shape[1]):
         step = np.zeros_like(log_items)
         step[:, kind] = 1e-5
-        above, below = (mixture_estimate._Point.at(data, found, log_items + sign * step).height for sign in (1, -1))
+        above, below = (Point.at(data, log_items + sign * step).height for sign in (1, -1))
         assert gradient[:, kind] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-3)
     assert curvature == pytest.approx(curvature.transpose(0, 2, 1))
     assert np.linalg.eigvalsh(curvature).min() > 0.0

@@ -10,7 +10,7 @@ from support.rollup_cases import T0, UTC
 from support.rollup_runs import HOUR_MS, QUARTER_MS, marker, release, run_of, whole
 
 from sfm_stream.errors import IncompatibleError
-from sfm_stream.estimation.estimate import estimate
+from sfm_stream.estimation.estimate import estimate, estimate_many
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.sketch.sfm import NoisyCount
 from sfm_stream.sketch.shape import SketchShape
@@ -23,7 +23,7 @@ SHAPE = SketchShape(64, 8)
 
 @pytest.fixture(autouse=True)
 def _real(_cheap, monkeypatch):
-    monkeypatch.setattr(publication, "estimate", estimate)
+    monkeypatch.setattr(publication, "estimate_many", estimate_many)
 
 
 def counted(number, size=QUARTER_MS, name="15m", epsilon=EPSILON, value=None):

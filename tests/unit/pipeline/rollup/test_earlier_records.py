@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.rollup_cases import T0, UTC
-from support.rollup_runs import HOUR_MS, QUARTER_MS, Run, cheap_estimate, marker, place_of, release, whole
+from support.rollup_runs import HOUR_MS, QUARTER_MS, Run, cheap_estimates, marker, place_of, release, whole
 
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.sketch.sfm import NoisyCount
@@ -30,7 +30,7 @@ FINEST = {(1, "15m"): "quarter"}
 
 @pytest.fixture(autouse=True)
 def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publication, "estimate", cheap_estimate)
+    monkeypatch.setattr(publication, "estimate_many", cheap_estimates)
 
 
 def log_of(version: str) -> list[bytes]:

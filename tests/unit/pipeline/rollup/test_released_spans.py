@@ -10,7 +10,7 @@ from support.rollup_cases import T0, UTC, A, B, quarter
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, K, at, bits_of, marker, release, run_of
 
 from sfm_stream.errors import IncompatibleError, StateError
-from sfm_stream.estimation.estimate import estimate
+from sfm_stream.estimation.estimate import estimate, estimate_many
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.position import decode_rollup_state
@@ -81,7 +81,7 @@ def test_every_span_from_raw_is_passed_on_once_and_nothing_of_its_name_is_merged
 
 def test_a_record_from_raw_has_the_estimate_of_its_release(monkeypatch):
     """With the noisy count of the release; after a restart too."""
-    monkeypatch.setattr(publication, "estimate", estimate)
+    monkeypatch.setattr(publication, "estimate_many", estimate_many)
     shape = SketchShape(256, 8)
     count = NoisyCount(90, Decimal("0.2"))
     log = [of("hour", T0, shape=shape, bits=bits_of(3, shape), count=count)]

@@ -18,7 +18,7 @@ from support.rollup_runs import (
     whole,
 )
 
-from sfm_stream.estimation.estimate import estimate
+from sfm_stream.estimation.estimate import estimate, estimate_many
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.sketch.merge import merge
@@ -57,7 +57,7 @@ def test_a_day_is_the_tally_of_its_releases_exactly():
 
 
 def test_the_figures_of_a_record_are_the_estimate_of_its_tally(monkeypatch):
-    monkeypatch.setattr(publication, "estimate", estimate)
+    monkeypatch.setattr(publication, "estimate_many", estimate_many)
     (hour,) = run_of(UTC, [*windows(0, 1), closed(0, 4)]).finish()
     found = estimate(hour.tally)
     figures = (hour.value, hour.standard_error, hour.low, hour.high)
