@@ -1,0 +1,1 @@
+"""How cost and memory grow: `python -m benchmarks.curves` (docs/performance.md)."""
