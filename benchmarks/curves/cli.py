@@ -50,7 +50,7 @@ def main(chosen: str | None, again: bool, quick: bool, out: Path | None) -> None
     costs = {curve.name: curve.cost_s for curve in CURVES} | {PARTITIONS_NAME: TOPIC_COST_S}
     click.echo(f"at most {sum(costs[name] for name in wanted) / 60:.0f} minutes on a quiet machine")
     load = ", ".join(f"{each:.2f}" for each in os.getloadavg())
-    kept = _Kept((out or CACHE / "results") / f"curves-{code_state()}{'-quick' * quick}.json")
+    kept = Kept((out or CACHE / "results") / f"curves-{code_state()}{'-quick' * quick}.json")
     for curve in CURVES:
         for at, point in curve.points.items() if curve.name in wanted else ():
             if again or not kept.has(curve.name, at):
@@ -61,7 +61,7 @@ def main(chosen: str | None, again: bool, quick: bool, out: Path | None) -> None
     _write({"about": about, "curves": kept.all}, out, quick)
 
 
-class _Kept:
+class Kept:
     """Points that are measured, in a file that grows with each: curve to place on the x axis to what was found."""
 
     def __init__(self, path: Path) -> None:
@@ -98,7 +98,7 @@ def _point(point: Point) -> Found:
     return found
 
 
-def _partitions(kept: _Kept, again: bool, quick: bool) -> None:
+def _partitions(kept: Kept, again: bool, quick: bool) -> None:
     """ns an event more, of one process that reads all partitions of a topic and releases nothing."""
     todo = [n for n in PARTITIONS if again or not kept.has(PARTITIONS_NAME, str(n))]
     if not todo:

@@ -8,7 +8,6 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ import click
 
 from benchmarks.peers import installs, report
 from benchmarks.peers.data_sets import FULL, QUICK
-from benchmarks.peers.installs import CannotInstallError
+from benchmarks.peers.installs import CACHE, CannotInstallError
 from benchmarks.peers.pages import write_between
 from benchmarks.peers.process import RunFailedError
-from benchmarks.peers.results import Result, Results, code_state, results_of
+from benchmarks.peers.results import Result, Results, code_state
 from benchmarks.peers.rows import Row, rows
 from benchmarks.peers.sfm import printed
 from benchmarks.peers.site import ROOT, Site, opened
@@ -55,15 +54,16 @@ def main(repetitions: int, chosen: str | None, again: bool, quick: bool, out: Pa
         click.echo("\n".join(f"{row.name:<28}{row.title}" for row in listed))
         return
     wanted = _chosen(listed, chosen)
-    results = Results(out / "runs.jsonl") if out is not None else results_of(code_state(), "quick" if quick else "full")
-    todo = _todo(wanted, results, 1 if quick else repetitions, again)
-    cost = sum(row.cost_s[size == "large"] + CHECKING_S for row, size, _ in todo)
+    name = f"{code_state()}-{'quick' if quick else 'full'}.jsonl"
+    results = Results((out or CACHE / "results") / name)
+    runs = todo(wanted, results, 1 if quick else repetitions, again)
+    cost = sum(row.cost_s[size == "large"] + CHECKING_S for row, size, _ in runs)
     minutes = (cost / 40 if quick else cost + WRITING_S) / 60
-    click.echo(f"{len(todo)} runs to do: about {minutes:.0f} minutes on a quiet machine")
+    click.echo(f"{len(runs)} runs to do: about {minutes:.0f} minutes on a quiet machine")
     load = ", ".join(f"{each:.2f}" for each in os.getloadavg())
     if os.getloadavg()[0] > 0.5 and not quick:
         click.echo(f"the machine is not quiet (load {load}): read ratios, not figures", err=True)
-    missing = _run(wanted, todo, results, quick)
+    missing = _run(wanted, runs, results, quick)
     said = report.document(listed, results.all, _about(load, wanted, missing), missing)
     _write(said, out, quick)
     if wrong := [r for r in results.all if not r.right]:
@@ -77,26 +77,26 @@ def _chosen(listed: list[Row], chosen: str | None) -> list[Row]:
     return [row for row in listed if row.name in names]
 
 
-def _todo(wanted: list[Row], results: Results, repetitions: int, again: bool) -> list[tuple[Row, str, int]]:
+def todo(wanted: list[Row], results: Results, repetitions: int, again: bool) -> list[tuple[Row, str, int]]:
     """(row, size, number of the repetition) of what is not there yet, repetition by repetition."""
     sizes = {row.name: ("large",) if row.small is None else ("small", "large") for row in wanted}
     runs = [(row, size, number) for number in range(repetitions) for row in wanted for size in sizes[row.name]]
     return [run for run in runs if again or not results.has(run[0].name, run[1], run[2])]
 
 
-def _run(wanted: list[Row], todo: Iterable[tuple[Row, str, int]], results: Results, quick: bool) -> dict[str, str]:
+def _run(wanted: list[Row], runs: list[tuple[Row, str, int]], results: Results, quick: bool) -> dict[str, str]:
     """Does the runs; gives the title of each row that cannot be run here, and why."""
-    todo, missing = list(todo), {}
-    if not todo:
+    missing: dict[str, str] = {}
+    if not runs:
         return missing
     with (
         tempfile.TemporaryDirectory(prefix="sfm-peers-") as folder,
         opened(Path(folder), _writer(wanted, quick)) as site,
     ):
-        for done, (row, size, number) in enumerate(todo, 1):
+        for done, (row, size, number) in enumerate(runs, 1):
             if row.title in missing:
                 continue
-            click.echo(f"[{done}/{len(todo)}] {row.name}, {size}, repetition {number + 1}")
+            click.echo(f"[{done}/{len(runs)}] {row.name}, {size}, repetition {number + 1}")
             try:
                 result = _one(site, row, size, number)
             except (CannotInstallError, RunFailedError) as problem:

@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.peers.installs import CACHE
 from benchmarks.peers.site import ROOT
 
 MEASURED = ["sfm_stream", "native", "benchmarks/peers", "pyproject.toml"]
@@ -60,10 +59,6 @@ def code_state() -> str:
         return "unknown"
     changes = _git("diff", "HEAD", "--", *MEASURED) + _git("ls-files", "-o", "--exclude-standard", "--", *MEASURED)
     return commit + (f"-changed-{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else "")
-
-
-def results_of(state: str, scale: str) -> Results:
-    return Results(CACHE / "results" / f"{state}-{scale}.jsonl")
 
 
 def _git(*words: str) -> str:

@@ -14,6 +14,7 @@ from kafka.record import MemoryRecords
 from support.patience import PATIENCE_S
 
 from benchmarks.curves import point
+from benchmarks.curves.cli import Kept
 from benchmarks.curves.curves import CURVES
 from benchmarks.curves.tables import tables
 from benchmarks.curves.wire import CODECS, batches, varint
@@ -69,7 +70,7 @@ def test_what_is_measured_is_what_is_said():
 
 
 def test_a_smoke_run(tmp_path):
-    """Two curves without a broker: tables, JSON and a picture; what is there is not measured again."""
+    """Two curves without a broker: tables, JSON and a picture."""
     call = [sys.executable, "-m", "benchmarks.curves", "--quick", "--curves", "batches,buckets", "--out", str(tmp_path)]
     done = subprocess.run(call, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=4 * PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -78,8 +79,13 @@ def test_a_smoke_run(tmp_path):
     assert {name: list(points) for name, points in said["curves"].items()} == wanted
     assert (tmp_path / "curves.md").read_text() == tables(said)
     assert "<svg" in (tmp_path / "curves.svg").read_text()
-    done = subprocess.run(call, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=4 * PATIENCE_S)
-    assert "batches, 1:" not in done.stdout
+
+
+def test_points_are_kept(tmp_path):
+    Kept(tmp_path / "points.json").add("keys", "10", {"python": [2.0, 1.0, 3.0]}, "ns")
+    again = Kept(tmp_path / "points.json")
+    assert again.all == {"keys": {"10": {"python": [2.0, 1.0, 3.0]}}}
+    assert (again.has("keys", "10"), again.has("keys", "100"), again.has("windows", "10")) == (True, False, False)
 
 
 @pytest.mark.parametrize(("name", "section"), [("peers", report.page_section), ("curves", tables)])

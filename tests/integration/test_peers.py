@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from support.patience import PATIENCE_S
 
-from benchmarks.peers import checks, report
+from benchmarks.peers import checks, cli, report
 from benchmarks.peers.data_sets import QUICK, DataSet, truth
 from benchmarks.peers.pages import between, write_between
 from benchmarks.peers.programs.page_events import MINUTE_MS, events, key, partition_of, value
@@ -41,10 +41,6 @@ def test_a_smoke_run(kafka, tmp_path):
     assert said["rows"][0]["said"] == f"{releases} of {releases} exact"
     assert said["rows"][2]["said"].startswith(f"{releases} of {releases} releases")
     assert (tmp_path / "peers.md").read_text() == report.page_section(said)
-    # What is there is not run again.
-    done = subprocess.run(call, cwd=ROOT, env=env, capture_output=True, text=True, timeout=4 * PATIENCE_S)
-    assert done.returncode == 0
-    assert "0 runs to do" in done.stdout
 
 
 # The data
@@ -180,6 +176,16 @@ def test_runs_are_kept_and_wrong_ones_are_run_again(tmp_path):
     again = Results(tmp_path / "runs.jsonl")
     assert [run.cpu_s for run in again.all] == [2.0, 2.0]
     assert (again.has("a", "small", 0), again.has("a", "small", 1), again.has("b", "small", 0)) == (True, False, False)
+
+
+def test_what_was_run_is_not_run_again(tmp_path):
+    kept = Results(tmp_path / "runs.jsonl")
+    a, b = (Row(name, name, lambda *_: None, small, DATA, (1, 1)) for name, small in (("a", DATA), ("b", None)))
+    kept.add(result("a", "small", 0, 1.0))
+    kept.add(result("b", "large", 1, 1.0))
+    left = [(row.name, size, number) for row, size, number in cli.todo([a, b], kept, 2, again=False)]
+    assert left == [("a", "large", 0), ("b", "large", 0), ("a", "small", 1), ("a", "large", 1)]
+    assert len(cli.todo([a, b], kept, 2, again=True)) == 6
 
 
 # The page
