@@ -15,20 +15,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TypeAlias
+
+from kafka import TopicPartition
+from kafka.record import MemoryRecords
 
 from benchmarks.curves.wire import batches
 from sfm_stream import kernels
 from sfm_stream.config.config import parse_config
 from sfm_stream.privacy.coins import SYSTEM_COINS
-from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
+from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import MOST_BYTES, WholeBatches
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.workers.ingest_partition import IngestPartition, IngestSetup
 from sfm_stream.workers.ingest_report import IngestReport
 
 START_MS = 1_767_225_600_000
 MINUTE_MS = 60_000
-POLL_BATCHES, POLL_BYTES = 512, 1 << 20
-"""A poll gives so many batches at most, and what one fetch of a partition holds."""
+PLACE = TopicPartition("curve", 0)
+POLL_BATCHES, FETCH_BYTES = 16, 2 << 20
+"""Of a poll at most; of a fetch of one partition."""
 PAGE = 4096
 MEMORY_EVENTS = 5_000
 """So many events are made at a time where memory is measured."""
@@ -59,6 +64,15 @@ max_open_keys = 100000000
 """
 
 
+Fetched: TypeAlias = list[tuple[int, bytes]]
+
+
+class Batches(WholeBatches):
+    """What the reader of a group has of one fetch."""
+
+    most_bytes = MOST_BYTES
+
+
 @dataclass(frozen=True)
 class Point:
     """warm: whether every key is open before anything is measured. items: of each key and window; 0: one an event."""
@@ -74,23 +88,20 @@ class Point:
     repetitions: int = 3
 
 
-def polls(point: Point, pages: Sequence[int], draw: random.Random) -> list[list[KafkaBatch]]:
-    """The events of these pages, in polls."""
+def fetches(point: Point, pages: Sequence[int], draw: random.Random) -> list[tuple[int, bytes]]:
+    """(first offset, bytes) of the events of these pages, as fetches of the partition give them."""
     span_ms, people = point.windows * MINUTE_MS, point.items or 1_000_000
     records = []
     for page in pages:
         at_ms, user = START_MS + int(draw.random() * span_ms), int(draw.random() * people)
         value = b'{"page":"/page/%07d","user":"user-%06d","ts":%d,"from":"/page/0742","agent":"Firefox/128"}'
         records.append((b"/page/%07d" % page, value % (page, user, at_ms)))
-    found: list[list[KafkaBatch]] = [[]]
-    size = 0
-    for first, behind, raw in batches(records, START_MS + span_ms, point.a_batch, point.codec):
-        if found[-1] and (size + len(raw) > POLL_BYTES or len(found[-1]) == POLL_BATCHES):
-            found.append([])
-            size = 0
-        found[-1].append(KafkaBatch(0, first, behind, raw))
-        size += len(raw)
-    return found
+    found: list[tuple[int, bytearray]] = []
+    for first, _, raw in batches(records, START_MS + span_ms, point.a_batch, point.codec):
+        if not found or len(found[-1][1]) + len(raw) > FETCH_BYTES:
+            found.append((first, bytearray()))
+        found[-1][1].extend(raw)
+    return [(first, bytes(fetched)) for first, fetched in found]
 
 
 def partition(point: Point) -> IngestPartition:
@@ -102,12 +113,13 @@ def partition(point: Point) -> IngestPartition:
     return made
 
 
-def read(into: IngestPartition, given: Sequence[Sequence[KafkaBatch]]) -> float:
-    """CPU seconds of reading copies of these polls: a batch that was read holds columns in place of bytes."""
-    fresh = [[KafkaBatch(0, each.first, each.next_offset, each.raw) for each in poll] for poll in given]
+def read(into: IngestPartition, given: Sequence[tuple[int, bytes]]) -> float:
+    """CPU seconds of reading what was fetched: checksums and all else that the client of a partition does with it."""
     begun = time.process_time()
-    for poll in fresh:
-        into.read(poll)
+    for first, fetched in given:
+        of_one = Batches(first, PLACE, MemoryRecords(fetched))
+        while of_one:
+            into.read(of_one.take(POLL_BATCHES))
     return time.process_time() - begun
 
 
@@ -119,16 +131,16 @@ def cost(point: Point) -> float:
     return read(into, measured) / point.events * 1e9
 
 
-def _events(point: Point) -> tuple[list[list[KafkaBatch]], list[list[KafkaBatch]]]:
+def _events(point: Point) -> tuple[Fetched, Fetched]:
     """(one event of each key, the events that are measured), made once for all repetitions."""
     if point not in _MADE:
         draw = random.Random(1)
         each = draw.sample(range(point.keys), point.keys)
-        _MADE[point] = polls(point, each, draw), polls(point, draw.choices(range(point.keys), k=point.events), draw)
+        _MADE[point] = fetches(point, each, draw), fetches(point, draw.choices(range(point.keys), k=point.events), draw)
     return _MADE[point]
 
 
-_MADE: dict[Point, tuple[list[list[KafkaBatch]], list[list[KafkaBatch]]]] = {}
+_MADE: dict[Point, tuple[Fetched, Fetched]] = {}
 
 
 def release(point: Point) -> float:
@@ -136,7 +148,7 @@ def release(point: Point) -> float:
     into = partition(point)
     draw = random.Random(1)
     pages = [page for page in range(point.keys) for _ in range(point.items)]
-    read(into, polls(point, pages, draw))
+    read(into, fetches(point, pages, draw))
     counter = into.counter
     assert counter is not None
     counter.finish()
@@ -152,7 +164,7 @@ def memory(point: Point) -> float:
     draw, some = random.Random(1), MEMORY_EVENTS // point.items
 
     def fill(into: IngestPartition, first: int) -> None:
-        read(into, polls(point, [page for page in range(first, first + some) for _ in range(point.items)], draw))
+        read(into, fetches(point, [page for page in range(first, first + some) for _ in range(point.items)], draw))
 
     # What it takes to make and to read some events stays with the process, and is there before anything is measured.
     fill(partition(point), 0)
