@@ -27,11 +27,11 @@ def main() -> None:
     kernels.choose(sys.argv[2])
     flip_bits = releases.flip_bits
 
-    def timed(*given):
+    def timed(*given, **named):
         nonlocal used, flips
         before = time.thread_time()
         try:
-            return flip_bits(*given)
+            return flip_bits(*given, **named)
         finally:
             used, flips = used + time.thread_time() - before, flips + 1
 
