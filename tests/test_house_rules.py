@@ -62,6 +62,7 @@ DATABASE = {
     "transport/files/log_reader.py": "the output file, for readers",
     "transport/files/sqlite_log.py": "the output file, for its writer",
     "transport/files/log_schema.py": "its tables",
+    "answers/scratch.py": "what a question holds while it is answered",
 }
 NETWORK = {
     "observe/listener.py": "the listeners for metrics and health",

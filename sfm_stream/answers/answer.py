@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sfm_stream.answers.answer_row import AnswerRow
+from sfm_stream.answers.answer_rows import AnswerRows
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.rows import rows_of
 from sfm_stream.answers.settled import settled
 from sfm_stream.answers.unanswered import unanswered
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.wire.keys import encode_key
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """At least one row, and a line for each key that was asked for and has none."""
+    """At least one row, in order of time and key, and a line for each key that was asked for and has none."""
 
-    rows: tuple[AnswerRow, ...]
+    rows: AnswerRows
     unanswered: tuple[str, ...]
 
 
@@ -30,5 +29,4 @@ def answer(reader: TopicReader, terms: ReleaseTerms, question: Question) -> Answ
     """
     question = settled(reader, terms.pipeline, question)
     rows = rows_of(reader, terms, question)
-    answered = {encode_key(row.key) for row in rows}
-    return Answer(tuple(rows), tuple(unanswered(reader, terms.pipeline, question, answered)))
+    return Answer(rows, tuple(unanswered(reader, terms.pipeline, question, rows.keys)))

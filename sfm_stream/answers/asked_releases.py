@@ -6,12 +6,17 @@ from collections.abc import Iterator
 
 from sfm_stream.answers.cut_windows import CutWindows
 from sfm_stream.answers.decided_spans import DecidedSpans
+from sfm_stream.answers.known_records import KnownRecords
 from sfm_stream.answers.omitted_records import OmittedRecords
-from sfm_stream.answers.published_records import releases_and_markers
+from sfm_stream.answers.published_records import close_markers, release_heads, release_of
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import ConflictError
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.wire.codec import Release, payload_digest
+from sfm_stream.types import StoredRecord
+from sfm_stream.units import SKETCHES
+from sfm_stream.wire.codec import Release
+from sfm_stream.wire.heads import ReleaseHead
+from sfm_stream.wire.records import release_id
 
 
 def asked_releases(
@@ -21,42 +26,55 @@ def asked_releases(
     decided: DecidedSpans,
     omitted: OmittedRecords | None = None,
 ) -> Iterator[Release]:
-    """Each release that is asked for once, in order of the topic; of two payloads for one id the first, as in a
-    roll-up.
+    """Each release that is asked for once, as it is looked up; of two payloads for one id the first, as in a roll-up.
 
-    Holds an id and a digest of each release, no sketches. decided: takes every record of the pipeline, and is whole
-    behind the last release. A second payload for a known release is counted in `omitted`; where that is None it raises
-    ConflictError. Behind the last release it raises QuestionError where the span cuts a base window.
+    decided: as for asked_heads. A second payload for a known release is counted in `omitted`; where that is None it
+    raises ConflictError.
     """
-    digests: dict[bytes, bytes] = {}
+    known = KnownRecords()
+    for stored, head in asked_heads(reader, pipeline, question, decided):
+        first = known.first((head.epoch, head.partition, head.window, stored.key), stored)
+        if first is None:
+            yield release_of(stored)
+        elif omitted is None:
+            require_copy(reader, pipeline, stored, head, first)
+        elif is_copy(reader, stored, first):
+            omitted.duplicates += 1
+        else:
+            omitted.conflicts.add(release_of(stored).release_id)
+
+
+def asked_heads(
+    reader: TopicReader, pipeline: str, question: Question, decided: DecidedSpans
+) -> Iterator[tuple[StoredRecord, ReleaseHead]]:
+    """The records of the releases that are asked for, copies too, each with its head.
+
+    decided: takes what the markers of the pipeline say before the first of them, and each of them. Raises QuestionError
+    where the span cuts a base window that a marker has decided.
+    """
     cut = CutWindows(question.span)
-    for record, payload in releases_and_markers(reader, pipeline):
-        decided.note(record)
-        cut.note(record)
-        if isinstance(record, Release) and question.asks_for(record.window, record.key):
-            digest = payload_digest(payload)
-            first = digests.setdefault(record.release_id, digest)
-            if first is digest:
-                yield record
-            else:
-                _omit(record, first == digest, omitted)
+    for marker in close_markers(reader, pipeline, question.borders_ms):
+        decided.note(marker)
+        cut.note(marker)
     cut.require_none_of_base(decided)
+    for stored, head in release_heads(reader, pipeline, question):
+        decided.note(head)
+        yield stored, head
 
 
-def all_releases(reader: TopicReader, pipeline: str, question: Question) -> Iterator[Release]:
-    """Every record of a release that is asked for, copies too. What is wrong was found when they were read first."""
-    for record, _ in releases_and_markers(reader, pipeline):
-        if isinstance(record, Release) and question.asks_for(record.window, record.key):
-            yield record
+def is_copy(reader: TopicReader, stored: StoredRecord, first: tuple[int, int]) -> bool:
+    """Whether a record has the bytes of the one at this partition and offset."""
+    partition, offset = first
+    return all(stored.value == each.value for each in reader.at(SKETCHES, partition, [offset]))
 
 
-def _omit(release: Release, is_copy: bool, omitted: OmittedRecords | None) -> None:
-    if not is_copy and omitted is None:
+def require_copy(
+    reader: TopicReader, pipeline: str, stored: StoredRecord, head: ReleaseHead, first: tuple[int, int]
+) -> None:
+    """Raise ConflictError where a release has other bytes than the first of its id, at this partition and offset."""
+    if not is_copy(reader, stored, first):
+        identity = release_id(pipeline, head.epoch, head.partition, head.window, stored.key)
         raise ConflictError(
-            f"release {release.release_id.hex()} was published with two different payloads: a privacy incident. "
+            f"release {identity.hex()} was published with two different payloads: a privacy incident. "
             "Keep the file, and do not publish it"
         )
-    if omitted is not None and is_copy:
-        omitted.duplicates += 1
-    elif omitted is not None:
-        omitted.conflicts.add(release.release_id)

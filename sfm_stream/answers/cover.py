@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sfm_stream.sketch.shape import SketchShape
@@ -12,7 +12,10 @@ from sfm_stream.windows.grid import Grid
 
 
 class Candidate(NamedTuple):
-    """A release of one key, without its sketch. span: the name of its released span. shape, hash: of the sketch."""
+    """A release of one key, without its sketch. span: the name of its released span. shape, hash: of the sketch.
+
+    place: partition and offset of its record.
+    """
 
     window: Window
     epoch: int
@@ -20,6 +23,7 @@ class Candidate(NamedTuple):
     span: str
     shape: SketchShape
     hash: str
+    place: tuple[int, int] = (0, 0)
 
 
 def cover(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -37,16 +41,21 @@ def cover(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(taken)
 
 
-def widest_cover(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The cover by releases of one shape and hash that takes in most time; of several the one with fewest releases.
+def parts(candidates: Iterable[Candidate]) -> Iterator[list[Candidate]]:
+    """Candidates in order of time in parts, as short as can be: none overlaps one of another part.
 
-    Only sketches of one shape and hash can be joined, and the spans of a pipeline may have shapes of their own.
+    So the cover of all is that of each part, and nobody has to hold more of them than the longest release covers.
     """
-    by_kind: dict[tuple[SketchShape, str], list[Candidate]] = {}
+    part: list[Candidate] = []
+    reached_ms = 0
     for candidate in candidates:
-        by_kind.setdefault((candidate.shape, candidate.hash), []).append(candidate)
-    covers = (cover(of_one_kind) for of_one_kind in by_kind.values())
-    return max(covers, key=lambda found: (sum(length_ms(each.window) for each in found), -len(found)))
+        if part and candidate.window.start_ms >= reached_ms:
+            yield part
+            part = []
+        part.append(candidate)
+        reached_ms = max(reached_ms, candidate.window.end_ms)
+    if part:
+        yield part
 
 
 def gaps(span: Window, windows: Iterable[Window]) -> list[Window]:

@@ -9,7 +9,7 @@ from sfm_stream.answers.span_name import span_name
 from sfm_stream.errors import QuestionError
 from sfm_stream.readable import instant
 from sfm_stream.types import Window
-from sfm_stream.wire.codec import CloseMarker, Release
+from sfm_stream.wire.codec import CloseMarker
 
 
 @dataclass(slots=True)
@@ -24,17 +24,13 @@ class CutWindows:
     cut: dict[tuple[int, str], tuple[str, Window]] = field(default_factory=dict)
     """(epoch, name of a span) -> the border of the question that is inside one of its windows, and that window."""
 
-    def note(self, record: Release | CloseMarker) -> None:
-        """Take any record of the pipeline."""
-        if isinstance(record, Release):
-            low, high = record.window.start_ms, record.window.end_ms
-            size = high - low
-        else:
-            low, high, size = record.start_ms, record.through_ms, record.window_ms
+    def note(self, marker: CloseMarker) -> None:
+        """Take any marker of the pipeline."""
+        low, high, size = marker.start_ms, marker.through_ms, marker.window_ms
         for part, border in (("--from", self.span.start_ms), ("--to", self.span.end_ms)):
             if low < border < high and (inside := (border - low) % size):
                 window = Window(border - inside, border - inside + size)
-                self.cut.setdefault((record.epoch, span_name(record)), (part, window))
+                self.cut.setdefault((marker.epoch, span_name(marker)), (part, window))
 
     def require_none_of_base(self, decided: DecidedSpans) -> None:
         """Raise QuestionError where a window of the finest span of an epoch is cut. decided: tells which that is."""

@@ -10,6 +10,7 @@ from sfm_stream.types import Window
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.grid import Grid, grid_of
 from sfm_stream.wire.codec import CloseMarker, Release
+from sfm_stream.wire.heads import ReleaseHead
 
 _NOWHERE = Window(0, 0)
 
@@ -37,7 +38,7 @@ class EpochSpans:
         """Of the spans, the coarsest first."""
         return [grid_of(name, self.zone) for name in reversed(self.names)]
 
-    def note(self, record: Release | CloseMarker) -> None:
+    def note(self, record: Release | ReleaseHead | CloseMarker) -> None:
         """Take any record of the epoch."""
         name = span_name(record)
         if isinstance(record, CloseMarker):
@@ -92,11 +93,15 @@ class DecidedSpans:
     first_ms: dict[int, int] = field(default_factory=dict)
     """Epoch -> the earliest time that it is known to have counted."""
 
-    def note(self, record: Release | CloseMarker) -> None:
+    def note(self, record: Release | ReleaseHead | CloseMarker) -> None:
         """Take any record of the pipeline."""
         self.epochs.setdefault(record.epoch, EpochSpans(record.partitions, self.zone)).note(record)
         start_ms = record.start_ms if isinstance(record, CloseMarker) else record.window.start_ms
         self.first_ms[record.epoch] = min(start_ms, self.first_ms.get(record.epoch, FOREVER_MS))
+
+    def is_marked(self, epoch: int) -> bool:
+        """Whether a marker of this epoch is known, which names all its spans."""
+        return epoch in self.epochs and bool(self.epochs[epoch].decided)
 
     def is_complete(self, partitions: Iterable[int], end_ms: int) -> bool:
         """Whether no release of these partitions can come any more whose window ends at or before a time."""

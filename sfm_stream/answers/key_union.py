@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from sfm_stream.answers.answer_row import AnswerRow
-from sfm_stream.answers.cover import Candidate, gaps, length_ms, widest_cover, windows_to_fill
+from sfm_stream.answers.cover import Candidate, gaps, length_ms, windows_to_fill
 from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.errors import IncompatibleError
 from sfm_stream.estimation.estimate import Estimate, estimate, lower_bound
 from sfm_stream.estimation.mixed_union import estimate_union
 from sfm_stream.sketch.sfm import SfmSketch
@@ -25,31 +24,38 @@ from sfm_stream.wire.keys import decode_key
 class KeyUnion:
     """Releases of one key that cover a span.
 
-    cover: what is in the union. waiting: what of it was not included yet. tallies: the sum of what was, for each flip
-    threshold; only: the release, while there was one only.
+    Of the cover, as far as take() was given it: taken: the name of each released span -> length of its longest release
+    and number of releases. partitions_of: epoch -> partitions. between: gaps up to reached_ms. Of the sketches:
+    tallies: the sum of what was included, for each flip threshold; only: the release, while there was one only.
     """
 
     span: Window
-    cover: tuple[Candidate, ...]
-    waiting: set[tuple[Window, int, int]]
+    taken: dict[str, tuple[int, int]] = field(default_factory=dict)
+    partitions_of: dict[int, set[int]] = field(default_factory=dict)
+    is_one_release: bool = False
+    """Whether the union is a single release of the whole span."""
+    between: list[Window] = field(default_factory=list)
+    reached_ms: int = 0
+    sketch_bytes: int = 0
     tallies: dict[int, TallySum] = field(default_factory=dict)
     only: SfmSketch | None = None
     prices: Counter[tuple[int, Decimal | None]] = field(default_factory=Counter)
     """(flip threshold, epsilon of the count) -> how many releases have them."""
 
-    @classmethod
-    def of(cls, pipeline: str, span: Window, candidates: Sequence[Candidate]) -> KeyUnion:
-        """The union to be. Raises IncompatibleError where epochs differ in shape or hash."""
-        chosen = widest_cover(candidates)
-        _require_mergeable(pipeline, span, chosen, candidates)
-        return cls(span, chosen, {(each.window, each.epoch, each.partition) for each in chosen})
+    def take(self, cover: Sequence[Candidate]) -> None:
+        """Take the next part of the cover, in order of time."""
+        for each in cover:
+            self.is_one_release = not self.taken and each.window == self.span
+            longest, count = self.taken.get(each.span, (0, 0))
+            self.taken[each.span] = max(longest, length_ms(each.window)), count + 1
+            self.partitions_of.setdefault(each.epoch, set()).add(each.partition)
+            self.sketch_bytes = each.shape.nbytes
+            if (before := max(self.reached_ms, self.span.start_ms)) < each.window.start_ms:
+                self.between.append(Window(before, each.window.start_ms))
+            self.reached_ms = max(self.reached_ms, each.window.end_ms)
 
     def include(self, release: Release) -> None:
-        """Add a release, if it is in the cover and not in the union yet."""
-        place = release.window, release.epoch, release.partition
-        if place not in self.waiting:
-            return
-        self.waiting.remove(place)
+        """Add a release of the cover."""
         sketch = release.sketch
         self.only = None if self.tallies else sketch
         tally = self.tallies.get(sketch.flip_threshold)
@@ -57,6 +63,12 @@ class KeyUnion:
             tally = self.tallies[sketch.flip_threshold] = TallySum.like(sketch)
         tally.add(sketch)
         self.prices[sketch.flip_threshold, sketch.count.epsilon if sketch.count else None] += 1
+
+    @property
+    def sums_bytes(self) -> int:
+        """Bytes that the sums will take, once all that was taken is included."""
+        count = sum(count for _, count in self.taken.values())
+        return count.bit_length() * self.sketch_bytes
 
     def row(self, grain: str, key: bytes, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
         """The row of an answer, once nothing is waiting. key: canonical bytes."""
@@ -70,10 +82,11 @@ class KeyUnion:
             origin="raw" if self.is_one_release else "merged",
             releases=self.releases,
             windows=self.windows(decided),
-            complete=self.is_one_release or decided.is_complete(self.partitions, self.span.end_ms),
+            complete=self.is_one_release
+            or decided.is_complete(set().union(*self.partitions_of.values()), self.span.end_ms),
             missing_ms=sum(length_ms(part) for part in missing),
             missing=missing,
-            epoch=max(each.epoch for each in self.cover),
+            epoch=max(self.partitions_of),
         )
 
     def estimate(self) -> Estimate:
@@ -89,50 +102,24 @@ class KeyUnion:
     @property
     def releases(self) -> dict[str, int]:
         """The name of each released span -> how many of its releases are in the union; the coarsest first."""
-        longest: dict[str, int] = {}
-        for each in self.cover:
-            longest[each.span] = max(length_ms(each.window), longest.get(each.span, 0))
-        numbers = Counter(each.span for each in self.cover)
-        return {name: numbers[name] for name in sorted(longest, key=longest.__getitem__, reverse=True)}
+        in_order = sorted(self.taken, key=lambda name: self.taken[name][0], reverse=True)
+        return {name: self.taken[name][1] for name in in_order}
 
     @property
-    def is_one_release(self) -> bool:
-        """Whether the union is a single release of the whole span."""
-        return [each.window for each in self.cover] == [self.span]
-
-    @property
-    def partitions(self) -> set[int]:
-        """The partitions that count the key."""
-        return {each.partition for each in self.cover}
+    def gaps(self) -> list[Window]:
+        """The parts of the span that are in no release of the cover."""
+        rest = Window(max(self.reached_ms, self.span.start_ms), self.span.end_ms)
+        return [*self.between, *([rest] if rest.start_ms < rest.end_ms else [])]
 
     def windows(self, decided: DecidedSpans) -> int:
         """How many releases a cover of the whole span takes: those in the union, and those that would fill the gaps."""
-        between = gaps(self.span, (each.window for each in self.cover))
-        parts = (part for gap in between for part in decided.grids_over(gap))
-        return len(self.cover) + sum(windows_to_fill(part, grids) for part, grids in parts)
+        parts = (part for gap in self.gaps for part in decided.grids_over(gap))
+        return sum(self.releases.values()) + sum(windows_to_fill(part, grids) for part, grids in parts)
 
     def missing(self, decided: DecidedSpans, terms: ReleaseTerms) -> tuple[Window, ...]:
         """The parts of the span that may hold something and are not in the union."""
-        known = [each.window for each in self.cover]
-        number = terms.absence.empty_in
+        number, known = terms.absence.empty_in, list[Window]()
         if number is not None and (epoch := decided.epochs.get(number)):
-            where = {each.partition for each in self.cover if each.epoch == number}
-            known += [epoch.base_decided(partition) for partition in where] or [epoch.base_decided(None)]
-        return tuple(gaps(self.span, known))
-
-
-def _require_mergeable(
-    pipeline: str, span: Window, chosen: Sequence[Candidate], candidates: Sequence[Candidate]
-) -> None:
-    """Spans of one epoch may differ in shape: then one shape is answered. Of another epoch nothing may be left out."""
-    between = gaps(span, (each.window for each in chosen))
-    epochs = {each.epoch for each in chosen}
-    for other in candidates:
-        differs = (other.shape, other.hash) != (chosen[0].shape, chosen[0].hash) and other.epoch not in epochs
-        window = other.window
-        if differs and any(gap.start_ms < window.end_ms and window.start_ms < gap.end_ms for gap in between):
-            first, second = sorted((chosen[0].epoch, other.epoch))
-            raise IncompatibleError(
-                f"epochs {first} and {second} of pipeline {pipeline} have sketches of different shape or "
-                "hash: ask for one of them with --from and --to"
-            )
+            where = self.partitions_of.get(number, ())
+            known = [epoch.base_decided(partition) for partition in where] or [epoch.base_decided(None)]
+        return tuple(part for gap in self.gaps for part in gaps(gap, known))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sfm_stream.answers.published_records import releases_and_markers, rollup_revisions
+from sfm_stream.answers.published_records import release_heads, rollup_heads
+from sfm_stream.answers.question import Question
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Window
 from sfm_stream.units import SKETCHES
-from sfm_stream.wire.codec import Release, RollupRecord
 
 
 @dataclass(slots=True)
@@ -22,15 +21,11 @@ class PublishedExtent:
 
 def published_extent(reader: TopicReader, pipeline: str, topic: str, grain: str | None = None) -> PublishedExtent:
     """Where the releases of a pipeline lie, or its roll-ups of this grain; None: of all grains."""
-    records: Iterator[Release | RollupRecord]
-    if topic == SKETCHES:
-        records = (record for record, _ in releases_and_markers(reader, pipeline) if isinstance(record, Release))
-    else:
-        records = (record for record in rollup_revisions(reader, pipeline) if grain in (None, record.grain))
+    heads_of = release_heads if topic == SKETCHES else rollup_heads
     extent = PublishedExtent()
-    for record in records:
-        low, high = record.window.start_ms, record.window.end_ms
+    for stored, head in heads_of(reader, pipeline, Question(grain)):
+        low, high = head.window.start_ms, head.window.end_ms
         known = extent.span
         extent.span = Window(min(low, known.start_ms), max(high, known.end_ms)) if known else Window(low, high)
-        extent.keys.add(record.key)
+        extent.keys.add(stored.key)
     return extent

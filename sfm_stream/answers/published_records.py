@@ -1,31 +1,76 @@
-"""What a pipeline has published: the records of its topics, decoded, in order of the topic."""
+"""What a pipeline has published: the records of its topics, decoded as far as they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from sfm_stream.answers.question import Question
+from sfm_stream.errors import FormatError
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import StoredRecord
 from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
+from sfm_stream.wire.heads import ReleaseHead, RollupHead, head_at
 
 
-def releases_and_markers(reader: TopicReader, pipeline: str) -> Iterator[tuple[Release | CloseMarker, bytes]]:
-    """Every release and every close marker of the pipeline, copies too, each with its bytes."""
-    for stored in reader.read(SKETCHES):
+def close_markers(reader: TopicReader, pipeline: str, times_ms: Sequence[int] = ()) -> Iterator[CloseMarker]:
+    """Close markers of the pipeline, of each epoch, partition and released span those of TopicReader.markers()."""
+    for stored in reader.markers(SKETCHES, times_ms):
         record = decoded(SKETCHES, stored)
-        if not isinstance(record, RollupRecord) and record.pipeline == pipeline:
-            yield record, stored.value
-
-
-def rollup_revisions(reader: TopicReader, pipeline: str) -> Iterator[RollupRecord]:
-    """Every revision of every roll-up of the pipeline."""
-    for stored in reader.read(ROLLUPS):
-        record = decoded(ROLLUPS, stored)
-        if isinstance(record, RollupRecord) and record.pipeline == pipeline:
+        if isinstance(record, CloseMarker) and record.pipeline == pipeline:
             yield record
+
+
+def release_heads(reader: TopicReader, pipeline: str, question: Question) -> Iterator[tuple[StoredRecord, ReleaseHead]]:
+    """Every record of a release that a question asks for, copies too, with its head. In any order."""
+    for stored, head in _asked(reader, SKETCHES, question):
+        if isinstance(head, ReleaseHead) and head.pipeline == pipeline:
+            yield stored, head
+
+
+def rollup_heads(reader: TopicReader, pipeline: str, question: Question) -> Iterator[tuple[StoredRecord, RollupHead]]:
+    """Every revision that a question asks for of a roll-up of its grain, with its head. In any order."""
+    for stored, head in _asked(reader, ROLLUPS, question):
+        if isinstance(head, RollupHead) and head.pipeline == pipeline and question.grain in (None, head.grain):
+            yield stored, head
 
 
 def decoded(topic: str, stored: StoredRecord) -> WireRecord:
     """The record that is stored. Raises FormatError naming where."""
-    return decode_at(f"topic {topic}, partition {stored.partition}, offset {stored.offset}", stored.value)
+    return decode_at(_place(topic, stored), stored.value)
+
+
+def release_of(stored: StoredRecord) -> Release:
+    """The release that is stored, of which the head was read. Raises FormatError naming where."""
+    record = decoded(SKETCHES, stored)
+    if isinstance(record, Release) and record.key == stored.key:
+        return record
+    raise _not_under_its_key(SKETCHES, stored)
+
+
+def rollup_of(stored: StoredRecord) -> RollupRecord:
+    """The roll-up that is stored, of which the head was read. Raises FormatError naming where."""
+    record = decoded(ROLLUPS, stored)
+    if isinstance(record, RollupRecord) and record.key == stored.key:
+        return record
+    raise _not_under_its_key(ROLLUPS, stored)
+
+
+def _asked(
+    reader: TopicReader, topic: str, question: Question
+) -> Iterator[tuple[StoredRecord, ReleaseHead | RollupHead]]:
+    """Records whose window lies in the span, by their stamps, which are the ends of windows, and by their keys."""
+    span = question.span
+    since_ms = span.start_ms + 1 if span.start_ms else 0
+    for stored in reader.look_up(topic, since_ms, span.end_ms, question.encoded_keys):
+        head = head_at(_place(topic, stored), stored.value)
+        if head is not None and question.asks_for(head.window, stored.key):
+            yield stored, head
+
+
+def _not_under_its_key(topic: str, stored: StoredRecord) -> FormatError:
+    return FormatError("key", "is not the one that it was published under", _place(topic, stored))
+
+
+def _place(topic: str, stored: StoredRecord) -> str:
+    return f"topic {topic}, partition {stored.partition}, offset {stored.offset}"

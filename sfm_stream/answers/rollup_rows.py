@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sfm_stream.answers.answer_row import AnswerRow
+from sfm_stream.answers.answer_rows import AnswerRows
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.span_name import span_name
 from sfm_stream.pipeline.rollup.coverage import rollup_estimate
-from sfm_stream.types import Window
 from sfm_stream.wire.codec import RollupRecord
 from sfm_stream.wire.keys import decode_key
 
 
-def rollup_rows(rollups: Iterable[RollupRecord], terms: ReleaseTerms) -> list[AnswerRow]:
+def rollup_rows(rollups: Iterable[RollupRecord], terms: ReleaseTerms) -> AnswerRows:
     """A row for each roll-up, in order of window, key, epoch and partition."""
-    found: list[tuple[Window, bytes, int, int, AnswerRow]] = []
+    rows = AnswerRows()
     for record in rollups:
         window_ms = (record.window.end_ms - record.window.start_ms) // record.windows
         accounted = terms.absence.accounted(record.epoch, record.released, record.decided)
@@ -33,5 +33,5 @@ def rollup_rows(rollups: Iterable[RollupRecord], terms: ReleaseTerms) -> list[An
             missing=() if accounted >= record.windows else None,
             epoch=record.epoch,
         )
-        found.append((record.window, record.key, record.epoch, record.partition, row))
-    return [row for *_, row in sorted(found, key=lambda each: each[:4])]
+        rows.add(row, record.partition)
+    return rows

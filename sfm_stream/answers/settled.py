@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sfm_stream.answers.decided_spans import DecidedSpans
-from sfm_stream.answers.published_records import releases_and_markers
+from sfm_stream.answers.published_records import close_markers
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import NothingFound
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.wire.codec import CloseMarker
 
 
 def settled(reader: TopicReader, pipeline: str, question: Question) -> Question:
@@ -20,9 +19,8 @@ def settled(reader: TopicReader, pipeline: str, question: Question) -> Question:
     if question.last is None:
         return question
     decided = DecidedSpans(question.zone)
-    for record, _ in releases_and_markers(reader, pipeline):
-        if isinstance(record, CloseMarker):
-            decided.note(record)
+    for marker in close_markers(reader, pipeline):
+        decided.note(marker)
     if not (through_ms := decided.through_ms()):
         raise NothingFound(f"pipeline {pipeline} has published nothing yet: no window of it is closed")
     return replace(question, span=question.last.span(through_ms, question.zone))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from sfm_stream.readable import duration
 from sfm_stream.wire.codec import CloseMarker, RollupRecord, WireRecord
+from sfm_stream.wire.heads import ReleaseHead
 
 
-def span_name(record: WireRecord) -> str:
+def span_name(record: WireRecord | ReleaseHead) -> str:
     """The name of the released span that a record is of, of a roll-up that of the windows it is made of.
 
     Records without one are of windows of a fixed length, which is the name.

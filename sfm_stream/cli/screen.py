@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +16,8 @@ from sfm_stream.readable import duration, local
 
 WIDE = 160
 """Width in characters of a table that does not go to a terminal."""
+TABLE_ROWS = 5000
+"""A table is measured before it is printed, and held as long: some 10 KB a row."""
 ROOMY, DETAILED = 110, 140
 """Least width in characters at which a row shows its epsilon and its end too; and where it comes from."""
 
@@ -33,10 +36,11 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console().print(table)
 
 
-def print_answer(rows: Sequence[AnswerRow], zone: str) -> None:
-    """Print the rows of an answer, times in this zone."""
-    screen = console()
-    screen.print(answer_table(rows, zone, screen.width))
+def print_answer(rows: Iterable[AnswerRow], zone: str) -> None:
+    """Print the rows of an answer, times in this zone: one table, or one for each TABLE_ROWS of them."""
+    screen, left = console(), iter(rows)
+    while some := list(islice(left, TABLE_ROWS)):
+        screen.print(answer_table(some, zone, screen.width))
 
 
 def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:

@@ -17,6 +17,7 @@ from sfm_stream.types import (
     Step,
     StoredRecord,
 )
+from sfm_stream.units import FOREVER_MS
 
 InputEvent: TypeAlias = RecordBatch | Assigned | Revoked | InputEnd
 """What polling can bring. An Assigned comes before the first batch of its partition, a Revoked after its last."""
@@ -57,7 +58,7 @@ class Transport(Protocol):
 
 
 class TopicReader(Protocol):
-    """Committed records of a published topic, in order of offset within each partition."""
+    """Committed records of a published topic."""
 
     def read(
         self,
@@ -67,9 +68,29 @@ class TopicReader(Protocol):
         since_ms: int = 0,
         patience_s: float = 0,
     ) -> Iterator[StoredRecord]:
-        """From `offset` on, of one partition or of all. since_ms: records stamped earlier may be left out.
+        """From `offset` on, of one partition or of all, in order of offset within each. since_ms: as in look_up().
 
         patience_s: more than 0: all that was committed before the call, waiting this long for what is undecided.
         Without it the last of it may be missing.
+        """
+        ...
+
+    def look_up(
+        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+    ) -> Iterator[StoredRecord]:
+        """Records of every partition, in any order. What nobody asks for may be left out, or may be among them:
+
+        records stamped before since_ms or behind until_ms, and where keys are given those under another key.
+        """
+        ...
+
+    def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
+        """The records at these offsets, which ascend; those that are gone are left out."""
+        ...
+
+    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
+        """Close markers. There is a run of them for each pipeline, epoch, partition and released span.
+
+        Of each run at least the first one, the last one, and the last one that begins before each of the times.
         """
         ...

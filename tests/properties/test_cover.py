@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.naive_cover import naive_cover, naive_fill, naive_gaps
 
-from sfm_stream.answers.cover import Candidate, cover, gaps, widest_cover, windows_to_fill
+from sfm_stream.answers.cover import Candidate, cover, gaps, parts, windows_to_fill
+from sfm_stream.answers.widest_cover import widest_cover
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Window
 from sfm_stream.units import QUARTER_MS
@@ -52,6 +53,16 @@ def test_a_cover_is_disjoint_greedy_and_maximal_and_does_not_hang_on_the_order(g
 
 
 @settings(deadline=None, max_examples=300)
+@given(GIVEN)
+def test_the_cover_of_all_is_that_of_each_part(given_windows):
+    candidates = sorted(candidate(*window) for window in set(given_windows))
+    found = list(parts(candidates))
+    assert [each for part in found for each in part] == candidates
+    assert all(max(e.window.end_ms for e in one) <= other[0].window.start_ms for one, other in pairwise(found))
+    assert tuple(each for part in found for each in cover(part)) == cover(candidates)
+
+
+@settings(deadline=None, max_examples=300)
 @given(GIVEN, st.integers(0, LONGEST), st.integers(0, LONGEST))
 def test_gaps_and_windows_make_up_the_span(given_windows, low, high):
     windows = [(start, start + size) for start, size in given_windows]
@@ -87,6 +98,11 @@ def test_of_several_shapes_the_one_that_takes_in_most_time_is_taken():
     """Days have a shape of their own: the cover of whole days is theirs, with half days at its ends the hours'."""
     hours = [candidate(4 * hour, 4, shape=SMALL) for hour in range(18)]
     days = [candidate(24 * day, 24) for day in range(3)]
-    assert [each.span for each in widest_cover([*hours, *days])] == ["day"] * 3
-    assert {each.span for each in widest_cover([*hours[3:], *days[1:]])} == {"hour"}
-    assert {each.span for each in widest_cover([*hours[7:], *days[1:]])} == {"day"}
+
+    def spans(*candidates):
+        in_order = sorted(candidates, key=lambda each: each.window)
+        return [each.span for part in widest_cover("views", lambda: in_order) for each in part]
+
+    assert spans(*hours, *days) == ["day"] * 3
+    assert set(spans(*hours[3:], *days[1:])) == {"hour"}
+    assert set(spans(*hours[7:], *days[1:])) == {"day"}

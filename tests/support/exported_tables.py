@@ -18,6 +18,7 @@ import pyarrow.parquet as parquet
 import pytest
 from reference import presto_reader as oracle
 from support.embedded_runs import MINUTE_MS, START_MS, here, run_here, write_config, write_events
+from support.memory_topics import stored
 
 from sfm_stream.estimation.estimate import estimate
 from sfm_stream.readable import duration
@@ -57,9 +58,10 @@ def make_pipeline(folder: Path) -> Path:
 
 
 def publish(app: Path, topic: str, *payloads: bytes) -> None:
-    """Put records behind those that are there."""
+    """Put records behind those that are there, under the keys and stamps that workers give them."""
+    records = [Record(topic, 0, each.key, each.value, each.timestamp_ms) for each in stored(payloads)]
     log = SqliteLog(str(app.parent / "out.sqlite"))
-    log.append("test", Step(tuple(Record(topic, 0, b"", payload, 0) for payload in payloads), ()))
+    log.append("test", Step(tuple(records), ()))
     log.close()
 
 

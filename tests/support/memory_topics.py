@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from sfm_stream.types import StoredRecord
-from sfm_stream.units import ROLLUPS, SKETCHES
+from sfm_stream.units import FOREVER_MS, ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode
+
+
+def stored(payloads: Iterable[bytes]) -> list[StoredRecord]:
+    """Records with the keys and stamps that workers give them, numbered over all partitions."""
+    records = []
+    for number, payload in enumerate(payloads):
+        record = decode(payload)
+        if isinstance(record, CloseMarker):
+            key, stamp_ms = b"", record.through_ms
+        else:
+            key, stamp_ms = record.key, record.window.end_ms
+        records.append(StoredRecord(number, record.partition, key, payload, stamp_ms))
+    return records
 
 
 class Topics:
     """Published records in memory."""
 
     def __init__(self, sketches: Iterable[bytes] = (), rollups: Iterable[bytes] = ()) -> None:
-        self._records = {SKETCHES: list(sketches), ROLLUPS: list(rollups)}
+        self._records = {SKETCHES: stored(sketches), ROLLUPS: stored(rollups)}
 
     def read(
         self,
@@ -23,8 +36,20 @@ class Topics:
         since_ms: int = 0,
         patience_s: float = 0,
     ) -> Iterator[StoredRecord]:
-        for number, payload in enumerate(self._records[topic]):
-            record = decode(payload)
-            end_ms = record.through_ms if isinstance(record, CloseMarker) else record.window.end_ms
-            if number >= offset and partition in (None, record.partition) and end_ms >= since_ms:
-                yield StoredRecord(number, record.partition, b"", payload, 0)
+        for each in self._records[topic]:
+            if each.offset >= offset and partition in (None, each.partition) and each.timestamp_ms >= since_ms:
+                yield each
+
+    def look_up(
+        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+    ) -> Iterator[StoredRecord]:
+        for each in self.read(topic):
+            if since_ms <= each.timestamp_ms <= until_ms and (keys is None or each.key in keys):
+                yield each
+
+    def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
+        found = {each.offset: each for each in self.read(topic, partition)}
+        return (found[offset] for offset in offsets if offset in found)
+
+    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
+        return self.look_up(topic, keys={b""})

@@ -9,17 +9,27 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from urllib.parse import quote
 
 from sfm_stream.errors import StateError
-from sfm_stream.transport.files.log_schema import Content, checksum, content_of, first_damage, position_checksum
+from sfm_stream.transport.files.log_schema import (
+    Content,
+    checksum,
+    content_of,
+    first_damage,
+    has_indexes,
+    position_checksum,
+)
+from sfm_stream.transport.files.marker_runs import run_of
 from sfm_stream.transport.files.storage_faults import damage_text, database_fault, require_readable
 from sfm_stream.types import Commit, StoredRecord
+from sfm_stream.units import FOREVER_MS
 
 BUSY_TIMEOUT_MS = 5_000
-PAGE_RECORDS = 256
-"""Records fetched by one query: no read transaction stays open while a caller works, so none holds up a checkpoint."""
+PAGE_RECORDS, PAGE_BYTES = 256, 4 << 20
+"""Fetched by one query: no read transaction stays open while a caller works, so none holds up a checkpoint."""
+_NEXT_STAMP = "SELECT min(timestamp_ms) FROM records INDEXED BY records_by_time WHERE topic = ? AND timestamp_ms > ?"
 
 
 class LogReader:
@@ -47,6 +57,7 @@ class LogReader:
                     raise StateError(f"{self.path}: the file is empty: nothing has been published into it yet")
                 if self._content is Content.CURRENT and (damage := first_damage(self._db)):
                     raise self._damaged(damage)
+                self._has_indexes = has_indexes(self._db)
         except BaseException:
             self._db.close()
             raise
@@ -71,17 +82,74 @@ class LogReader:
                 at = page[-1].offset + 1
 
     def page(self, topic: str, partition: int, offset: int, limit: int) -> list[StoredRecord]:
-        """Up to `limit` records of one partition from `offset` on, ascending. Raises StateError for a damaged one."""
-        rows = self._rows(
-            f"SELECT offset, partition, key, value, timestamp_ms, {self._checksum_column} FROM records "
-            "WHERE topic = ? AND partition = ? AND offset >= ? ORDER BY offset LIMIT ?",
-            (topic, partition, offset, limit),
-        )
-        for expected, (at, of_partition, key, value, timestamp_ms, stored) in enumerate(rows, offset):
-            right = stored is None or stored == checksum(topic, partition, at, timestamp_ms, key, value)
-            if (of_partition, at) != (partition, expected) or not right:
+        """Up to `limit` records of one partition from `offset` on, ascending, and not more than PAGE_BYTES after the
+        first. Raises StateError for a damaged one.
+        """
+        where = "topic = ? AND partition = ? AND offset >= ? ORDER BY offset"
+        records = self._records(where, (topic, partition, offset), topic, limit)
+        for expected, record in enumerate(records, offset):
+            if (record.partition, record.offset) != (partition, expected):
                 raise self._damaged(f"topic {topic!r}, partition {partition}, offset {expected}")
-        return [StoredRecord(*row[:5]) for row in rows]
+        return records
+
+    def look_up(
+        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+    ) -> Iterator[StoredRecord]:
+        """As in the protocol: these records and no others, in order of stamp and key. A query for each stamp and key.
+
+        Where all are asked for, or no writer of this release has opened the file, it is read from its beginning.
+        """
+        is_everything = keys is None and since_ms <= 0 and until_ms >= FOREVER_MS
+        if is_everything or not self._has_indexes:
+            for record in self.read(topic):
+                if since_ms <= record.timestamp_ms <= until_ms and (keys is None or record.key in keys):
+                    yield record
+            return
+        stamp_ms = since_ms - 1
+        while 0 <= (stamp_ms := self._number(_NEXT_STAMP, topic, stamp_ms)) <= until_ms:
+            for key in [None] if keys is None else sorted(keys):
+                yield from self._of_stamp(topic, stamp_ms, key)
+
+    def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
+        """As in the protocol, a query for each. Nothing goes out of a file: raises StateError where one is gone."""
+        for offset in offsets:
+            found = self._records("topic = ? AND partition = ? AND offset = ?", (topic, partition, offset), topic, 1)
+            if not found:
+                raise self._damaged(f"topic {topic!r}, partition {partition}, offset {offset}")
+            yield found[0]
+
+    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
+        """As in the protocol. A few queries for each run, however long it is; in a file without indexes all markers."""
+        if not self._has_indexes:
+            yield from self.look_up(topic, keys={b""})
+            return
+        behind = b""
+        while first := self._marker(topic, "value >= ? ORDER BY value", behind):
+            run = run_of(first[0].value)
+            behind = run.end
+            found = {first[0].offset: first[0]}
+            for border in (*map(run.before, times_ms), run.end):
+                found |= {each.offset: each for each in self._marker(topic, "value < ? ORDER BY value DESC", border)}
+            yield from (each for each in found.values() if run.has(each.value))
+
+    def _of_stamp(self, topic: str, stamp_ms: int, key: bytes | None) -> Iterator[StoredRecord]:
+        """Every record of one stamp, or those of one key, in order of key, partition and offset."""
+        only, of_key = ("", ()) if key is None else ("AND key = ?", (key,))
+        after: tuple[bytes, int, int] = (b"", -1, -1)
+        where = f"topic = ? AND timestamp_ms = ? {only} AND (key, partition, offset) > (?, ?, ?) "
+        while page := self._records(
+            where + "ORDER BY key, partition, offset",
+            (topic, stamp_ms, *of_key, *after),
+            topic,
+            PAGE_RECORDS,
+            "records INDEXED BY records_by_time",
+        ):
+            yield from page
+            after = page[-1].key, page[-1].partition, page[-1].offset
+
+    def _marker(self, topic: str, where: str, value: bytes) -> list[StoredRecord]:
+        indexed = "records INDEXED BY close_markers"
+        return self._records(f"topic = ? AND key = x'' AND {where}", (topic, value), topic, 1, indexed)
 
     def partitions(self, topic: str) -> list[int]:
         """Partitions of a topic with at least one record, sorted."""
@@ -118,6 +186,25 @@ class LogReader:
     @property
     def _checksum_column(self) -> str:
         return "checksum" if self._content is Content.CURRENT else "NULL"
+
+    def _records(
+        self, where: str, values: tuple[str | int | bytes, ...], topic: str, limit: int, table: str = "records"
+    ) -> list[StoredRecord]:
+        """Up to `limit` records, not more than PAGE_BYTES after the first. Raises StateError for a damaged one."""
+        columns = f"offset, partition, key, value, timestamp_ms, {self._checksum_column}"
+        found, size = list[StoredRecord](), 0
+        with self._thread_lock, self._faults_of("read"):
+            cursor = self._db.execute(f"SELECT {columns} FROM {table} WHERE {where} LIMIT {limit}", values)
+            for offset, partition, key, value, timestamp_ms, stored in cursor:
+                right = stored is None or stored == checksum(topic, partition, offset, timestamp_ms, key, value)
+                if not right:
+                    raise self._damaged(f"topic {topic!r}, partition {partition}, offset {offset}")
+                found.append(StoredRecord(offset, partition, key, value, timestamp_ms))
+                size += len(value)
+                if size > PAGE_BYTES:
+                    break
+            cursor.close()
+        return found
 
     def _rows(self, query: str, values: tuple[str | int, ...]) -> list[tuple]:  # type: ignore[type-arg]
         with self._thread_lock, self._faults_of("read"):

@@ -1,4 +1,4 @@
-"""The tables of the output file: what a file holds, how tables are made, and the checksum of each row.
+"""The tables of the output file: what a file holds, how tables and indexes are made, and the checksum of each row.
 
 A row carries a checksum, so that a changed byte never passes for what was written.
 """
@@ -20,6 +20,15 @@ CREATE TABLE ends (
     topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL, checksum INTEGER NOT NULL,
     PRIMARY KEY (topic, partition)
 ) WITHOUT ROWID;
+"""
+_INDEXES = {
+    "records_by_time": "records (topic, timestamp_ms, key)",
+    "close_markers": "records (topic, value) WHERE key = x''",
+}
+"""What questions are looked up by. An index is no part of the version: earlier releases keep it as it must be.
+
+Up to the times in it all markers of one pipeline, epoch, partition and released span have the same bytes, and the times
+behind them are big-endian. So in the order of their bytes they stand together, in order of time.
 """
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -81,12 +90,25 @@ def content_of(db: sqlite3.Connection, path: str) -> Content:
 
 
 def make_current(db: sqlite3.Connection, content: Content) -> None:
-    """Make the tables where there are none, add the checksums where they are missing. One transaction or nothing."""
+    """Make the tables where there are none, add checksums and indexes where they are missing.
+
+    Each of the three is one transaction or nothing.
+    """
     if content is Content.EMPTY:
         db.executescript(_SCHEMA)
     elif content is Content.WITHOUT_CHECKSUMS:
         db.create_function("sfm_checksum", 6, checksum, deterministic=True)
         db.executescript(_ADD_CHECKSUMS)
+    if not has_indexes(db):
+        made = "".join(f"CREATE INDEX IF NOT EXISTS {name} ON {what};" for name, what in _INDEXES.items())
+        db.executescript(f"BEGIN IMMEDIATE; {made} COMMIT;")
+
+
+def has_indexes(db: sqlite3.Connection) -> bool:
+    """Whether records can be looked up. Not in a file that no writer of this release has opened."""
+    query = f"SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name IN ({', '.join('?' * len(_INDEXES))})"
+    (found,) = db.execute(query, tuple(_INDEXES)).fetchone()
+    return bool(found == len(_INDEXES))
 
 
 def checksum(name: str, partition: int, offset: int, timestamp_ms: int, key: bytes, value: bytes) -> int:

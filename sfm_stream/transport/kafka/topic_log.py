@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence, Set
 from threading import Event
 
 from sfm_stream.clock import monotonic_s
@@ -10,6 +11,7 @@ from sfm_stream.errors import BrokerAway
 from sfm_stream.transport.kafka.cluster import Cluster
 from sfm_stream.transport.kafka.cluster_values import LogBatch, LogEndQuery
 from sfm_stream.types import StoredRecord
+from sfm_stream.units import FOREVER_MS, SKETCHES
 
 _POLL_MS = 250
 _PATIENCE_S = 60.0
@@ -52,12 +54,71 @@ class TopicLog:
         starts = self.starts(name, numbers, since_ms)
         for number in numbers:
             start = max(offset, starts[number])
-            for batch in self.batches(name, number, start, stops[number], patience_s or _PATIENCE_S):
-                for at, arrival, key, value in zip(
-                    batch.offsets().tolist(), batch.arrivals().tolist(), batch.keys(), batch.values(), strict=True
-                ):
-                    if at < stops[number]:
-                        yield StoredRecord(at, number, key or b"", value or b"", arrival)
+            yield from self._records(name, number, start, stops[number], patience_s=patience_s or _PATIENCE_S)
+
+    def look_up(
+        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+    ) -> Iterator[StoredRecord]:
+        """As in the protocol: of these keys, from the first record that is stamped since_ms or later.
+
+        Releases and markers are published in order of their stamps (pipeline/outbox.py), so in the topic of sketches
+        the reading of a partition ends with the first record behind until_ms, which is given whatever its key is.
+        Roll-ups are not: a later revision of an early span stands behind those of later ones.
+        """
+        name = self._topics.get(topic, topic)
+        numbers = range(self.partitions(name))
+        stops = self.ends(name, numbers, stable=True)
+        starts = self.starts(name, numbers, since_ms)
+        for number in numbers:
+            for record in self._records(name, number, starts[number], stops[number], keys, until_ms):
+                if record.timestamp_ms >= since_ms:
+                    yield record
+                if topic == SKETCHES and record.timestamp_ms > until_ms:
+                    break
+
+    def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
+        """As in the protocol. What lies between two offsets is passed over where it is not fetched yet."""
+        name, left = self._topics.get(topic, topic), deque(offsets)
+        while left:
+            wanted = left[0]
+            for batch in self.batches(name, partition, wanted, wanted + 1):
+                if not left or batch.next_offset <= left[0]:
+                    continue
+                rows = {at: row for row, at in enumerate(batch.offsets().tolist())}
+                arrivals, keys, values = batch.arrivals(), batch.keys(), batch.values()
+                while left and (row := rows.get(left[0])) is not None:
+                    yield StoredRecord(
+                        left.popleft(), partition, keys[row] or b"", values[row] or b"", int(arrivals[row])
+                    )
+            if left and left[0] == wanted:
+                left.popleft()  # retention or compaction took it
+
+    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
+        """As in the protocol: all of them."""
+        return self.look_up(topic, keys={b""})
+
+    def _records(
+        self,
+        name: str,
+        partition: int,
+        start: int,
+        stop: int,
+        keys: Set[bytes] | None = None,
+        until_ms: int = FOREVER_MS,
+        patience_s: float = _PATIENCE_S,
+    ) -> Iterator[StoredRecord]:
+        """Records of these keys between two offsets, and every one that is stamped behind until_ms."""
+        for batch in self.batches(name, partition, start, stop, patience_s):
+            offsets, arrivals, of_rows = batch.offsets().tolist(), batch.arrivals().tolist(), batch.keys()
+            rows = [
+                row
+                for row, (at, stamp_ms, key) in enumerate(zip(offsets, arrivals, of_rows, strict=True))
+                if at < stop and (keys is None or stamp_ms > until_ms or (key or b"") in keys)
+            ]
+            if rows:
+                values = batch.values()
+                for row in rows:
+                    yield StoredRecord(offsets[row], partition, of_rows[row] or b"", values[row] or b"", arrivals[row])
 
     def partitions(self, topic: str) -> int:
         """The number of partitions of a topic; 0 if there is no such topic."""

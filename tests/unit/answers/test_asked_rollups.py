@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from support.memory_topics import Topics, stored
 from support.published_topics import closed, question, rolled, sketched
 
 from sfm_stream.answers.asked_rollups import newest_rollups
 from sfm_stream.answers.omitted_records import OmittedRecords
-from sfm_stream.types import StoredRecord
 from sfm_stream.wire.codec import decode_rollup, encode
 
 
@@ -20,14 +20,14 @@ def test_what_is_published_while_rollups_are_read_is_not_in_the_table():
     ]
     assert len(known) == 6
 
-    class Growing:
+    class Growing(Topics):
         reads = 0
 
-        def read(self, topic):
+        def read(self, topic, *arguments):
             self.reads += 1
             records = [encode(record) for record in known]
             if self.reads == 2:
                 records += [encode(replace(known[0], revision=99)), encode(replace(known[0], epoch=2))]
-            return (StoredRecord(0, 0, b"", payload, 0) for payload in records)
+            return iter(stored(records))
 
     assert list(newest_rollups(Growing(), "views", question(None), OmittedRecords())) == known

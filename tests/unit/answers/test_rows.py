@@ -99,9 +99,9 @@ def test_a_second_payload_for_a_release_is_an_incident(rows, change):
 
 @pytest.mark.parametrize("rows", [range_of, windows_of])
 def test_bytes_that_are_no_record_are_not_passed_over(rows):
-    class Garbage:
+    class Garbage(Topics):
         def read(self, topic, partition=None, offset=0):
-            yield StoredRecord(0, 0, b"", b"garbage", 0)
+            yield StoredRecord(0, 0, encode_key("a"), b"garbage", T0 + QUARTER_MS)
 
     with pytest.raises(FormatError):
         rows(Garbage())

@@ -1,0 +1,78 @@
+"""The rows of an answer in order, however many they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from sfm_stream.answers.answer_row import AnswerRow
+from sfm_stream.answers.scratch import Scratch
+from sfm_stream.estimation.estimate import Estimate
+from sfm_stream.types import Window
+from sfm_stream.wire.keys import decode_key, encode_key
+
+_TABLES = """
+CREATE TABLE answer_rows (
+    start_ms INTEGER, end_ms INTEGER, key BLOB, epoch INTEGER, partition INTEGER, row BLOB,
+    PRIMARY KEY (start_ms, end_ms, key, epoch, partition)
+) WITHOUT ROWID;
+"""
+
+
+class _Figures(msgspec.Struct, array_like=True, frozen=True):
+    """The fields of an AnswerRow that its place in the order does not say."""
+
+    grain: str
+    estimate: Estimate
+    epsilon: float
+    origin: str
+    releases: dict[str, int]
+    windows: int
+    complete: bool
+    missing_ms: int
+    missing: tuple[Window, ...] | None
+
+
+_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Figures)
+
+
+class AnswerRows(Collection[AnswerRow]):
+    """Rows in order of window, key, epoch and partition. They can be gone through again.
+
+    keys: canonical bytes of the keys that have a row.
+    """
+
+    def __init__(self) -> None:
+        self._held = Scratch(_TABLES)
+        self.keys: set[bytes] = set()
+
+    def add(self, row: AnswerRow, partition: int = 0) -> None:
+        """Add a row. partition: of its source, where each has a row of its own."""
+        key = encode_key(row.key)
+        self.keys.add(key)
+        figures = _ENCODER.encode(_Figures(**{name: getattr(row, name) for name in _Figures.__struct_fields__}))
+        place = row.window.start_ms, row.window.end_ms, key, row.epoch, partition
+        self._held.run("INSERT INTO answer_rows VALUES (?, ?, ?, ?, ?, ?)", (*place, figures))
+
+    def __iter__(self) -> Iterator[AnswerRow]:
+        return (row for row, _ in self.with_partitions())
+
+    def with_partitions(self) -> Iterator[tuple[AnswerRow, int]]:
+        """Each row, with its partition."""
+        query = "SELECT * FROM answer_rows ORDER BY start_ms, end_ms, key, epoch, partition"
+        for start_ms, end_ms, key, epoch, partition, encoded in self._held.rows(query):
+            figures = _DECODER.decode(encoded)
+            values = {name: getattr(figures, name) for name in _Figures.__struct_fields__}
+            yield AnswerRow(key=decode_key(key), window=Window(start_ms, end_ms), epoch=epoch, **values), partition
+
+    def __len__(self) -> int:
+        return int(self._held.row("SELECT count(*) FROM answer_rows")[0])
+
+    def __contains__(self, row: object) -> bool:
+        return any(row == each for each in self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Collection) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # rows are added

@@ -1,0 +1,87 @@
+"""What stands before the bitmaps and the key of a published record: enough to know whether the rest of it is needed.
+
+A head is read without a check of what follows it. Whoever goes on to use the record decodes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped]  # no stubs are published; the types of what is used are checked here
+
+from sfm_stream.errors import FormatError, ShapeError
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.types import Window
+from sfm_stream.wire.codec import decode_at
+from sfm_stream.wire.fields import BITMAP, KEY, RecordLayout, peek_version
+from sfm_stream.wire.record_layouts import LAYOUTS, RELEASE, ROLLUP
+
+_HEAD_BYTES = 2048
+"""More than these fields take: none is longer than 64 characters but the names of released spans."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHead:
+    """Of a release: the fields of the same names, shape and hash of its sketch."""
+
+    pipeline: str
+    epoch: int
+    partition: int
+    partitions: int
+    window: Window
+    span: str | None
+    shape: SketchShape
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollupHead:
+    """Of a roll-up: the fields of the same names."""
+
+    pipeline: str
+    epoch: int
+    partition: int
+    grain: str
+    window: Window
+    revision: int
+
+
+def head_at(place: str, data: bytes) -> ReleaseHead | RollupHead | None:
+    """The head of a release or of a roll-up; None for a close marker.
+
+    Raises FormatError, naming the place, for what is no record.
+    """
+    try:
+        kind, fields = _fields(data)
+        window = Window(fields["start_ms"], fields["end_ms"]) if kind in (RELEASE, ROLLUP) else None
+        source = fields["pipeline"], fields["epoch"], fields["partition"]
+        if kind == RELEASE and window:
+            shape = SketchShape(fields["buckets"], fields["levels"])
+            return ReleaseHead(*source, fields["partitions"], window, fields.get("span"), shape, fields["hash"])
+        if kind == ROLLUP and window:
+            return RollupHead(*source, fields["grain"], window, fields["revision"])
+    except (LookupError, TypeError, ValueError, ShapeError, msgpack.UnpackException):
+        decode_at(place, data)
+        raise FormatError("record", "its head cannot be read", place) from None
+    return None
+
+
+def _fields(data: bytes) -> tuple[int, dict[str, Any]]:
+    """The kind of a record, and its fields up to the first bitmap or the key."""
+    unpacker = msgpack.Unpacker(raw=False)
+    unpacker.feed(data[:_HEAD_BYTES])
+    unpacker.read_array_header()
+    version, kind = unpacker.unpack(), unpacker.unpack()
+    if version != peek_version(data):
+        raise ValueError
+    layout: RecordLayout = LAYOUTS[version][kind]
+    fields: dict[str, Any] = {}
+    for field in layout[2:]:
+        if field.wire in (BITMAP, KEY):
+            break
+        value = unpacker.unpack()
+        if type(value) is not field.wire.python:
+            raise TypeError
+        fields[field.name] = value
+    return kind, fields
