@@ -44,7 +44,8 @@ from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.outbox import OutboxWorker
 
 KEYS, BUCKETS, LEVELS = 1000, 4096, 24
-START_MS = int(time.time()) // 3600 * 3_600_000 - 6 * 3_600_000
+START_MS = (int(time.time()) // 60 - 90) * 60_000
+"""Early enough for all windows to be due now, and so late that few windows without anything follow."""
 MINUTE_MS, GRACE_MS = 60_000, 3_600_000
 
 CONFIG = """
@@ -148,6 +149,8 @@ def measured(
     """CPU microseconds a release until `done`: of the whole process, and of each part."""
     shares: dict[str, float] = {}
     gc.collect()
+    gc.freeze()  # as the long-lived workers do
+    gc.set_threshold(50_000, 20, 100)
     with ExitStack() as timed:
         if not plain:
             for label, place in parts.items():

@@ -52,11 +52,15 @@ _CODEC = StateCodec(_CopyFields, version=1)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A record that is not copied yet, its offset in the outbox, and the time from which on it may be public."""
+    """A record that is not copied yet, its offset in the outbox, and the time from which on it may be public.
+
+    size: bytes of key and value.
+    """
 
     offset: int
     record: Record
     due_ms: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class OutboxCopy:
         self._partition, self._records = partition, OutboxRecords(pipeline, partition)
         self._max_bytes, self._hold_ms = max_transaction_bytes, hold_ms
         self._waiting: deque[_Waiting] = deque()
+        self._waiting_bytes = 0
         self._epochs: dict[int, OutboxEpoch] = {}
         # All before `_position` is read, all before `_committed` is committed. Records before `_copied` were public
         # when this object was made: they are judged and not copied again.
@@ -108,6 +113,7 @@ class OutboxCopy:
             waiting = self._judge(offset, key, payload)
             if offset >= self._copied:
                 self._waiting.append(waiting)
+                self._waiting_bytes += waiting.size
         except SfmStreamError as error:
             self._refusal = error
             raise
@@ -121,6 +127,12 @@ class OutboxCopy:
         """What is due is decided by this time from now on. A step that was given stays due."""
         self._now_ms = now_ms
 
+    @property
+    def gathered(self) -> bool:
+        """Whether the next transaction gains nothing by waiting: a window is whole, or enough waits to fill it."""
+        waiting = self._waiting
+        return bool(waiting) and (waiting[-1].record.key == MARKER_KEY or self._waiting_bytes >= self._max_bytes)
+
     def step(self) -> Step | None:
         """The next transaction: as many records as are due and have room, at least one, and the new position.
 
@@ -133,7 +145,7 @@ class OutboxCopy:
         """Take the step as done."""
         copied = self._in_hand.committed(step)
         for _ in range(copied.count):
-            self._waiting.popleft()
+            self._waiting_bytes -= self._waiting.popleft().size
         self._committed = copied.position
 
     def checkpoint(self) -> Step | None:
@@ -157,7 +169,7 @@ class OutboxCopy:
         """How many of the waiting records are due and have room in one transaction; at least one of those due."""
         count, room = 0, self._max_bytes
         for waiting in self._waiting:
-            room -= len(waiting.record.key) + len(waiting.record.value)
+            room -= waiting.size
             if (count and room < 0) or (self._hold_ms is not None and self._now_ms < waiting.due_ms):
                 break
             count += 1
@@ -185,7 +197,8 @@ class OutboxCopy:
         else:
             _take_release(epoch, record, payload_digest(payload), offset, where)
             to_publish = Record(SKETCHES, self._partition, record.key, payload, record.like.window.end_ms)
-        return _Waiting(offset, to_publish, to_publish.timestamp_ms + (self._hold_ms or 0))
+        due_ms = to_publish.timestamp_ms + (self._hold_ms or 0)
+        return _Waiting(offset, to_publish, due_ms, len(to_publish.key) + len(payload))
 
     def _require_no_refusal(self) -> None:
         if self._refusal is not None:

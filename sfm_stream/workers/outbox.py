@@ -1,11 +1,15 @@
 """The outbox worker: copies the committed records of the outbox, byte for byte, to the sketch topic.
 
 `sfm-stream publish` runs it, and `sfm-stream ingest` beside the ingest worker. It draws nothing.
+
+A poll brings a part of a large window, and a transaction costs the same whatever is in it. So what came waits for the
+next poll, until its window is whole, or a transaction is full, or a poll brings nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sfm_stream.clock import now_ms
 from sfm_stream.pipeline.outbox import OutboxCopy
@@ -26,6 +30,8 @@ class OutboxWorker(PartitionWorker[OutboxCopy]):
         super().__init__(transport)
         self._pipeline, self._max_bytes, self._hold_ms = pipeline, max_bytes, hold_ms
         self.published = 0
+        self._growing: set[int] = set()
+        """Partitions of which this turn's poll brought records."""
 
     def checkpoint(self) -> None:
         """Commit how far a restart may begin to read, where that moved. Nothing is published."""
@@ -42,6 +48,7 @@ class OutboxWorker(PartitionWorker[OutboxCopy]):
             for offset, key, payload in zip(batch.offsets().tolist(), batch.keys(), batch.values(), strict=True):
                 copy.add(offset, key, payload)
             copy.passed(batch.next_offset)
+            self._growing.add(batch.partition)
 
     def _end(self, copy: OutboxCopy, end: InputEnd) -> None:
         if end.next_offset is not None:
@@ -49,6 +56,13 @@ class OutboxWorker(PartitionWorker[OutboxCopy]):
 
     def _commit_due(self, stopping: Callable[[], bool]) -> None:
         now = now_ms()
-        for copy in self.partitions.values():
+        growing, self._growing = self._growing, set()
+        for number, copy in self.partitions.items():
             copy.due(now)
-            self.published += perform_due(self._transport, copy, stopping)
+            done = partial(_enough, copy, number in growing, stopping)
+            self.published += perform_due(self._transport, copy, done)
+
+
+def _enough(copy: OutboxCopy, growing: bool, stopping: Callable[[], bool]) -> bool:
+    """Whether to begin no further transaction in this turn. growing: its poll brought records of this partition."""
+    return stopping() or (growing and not copy.gathered)

@@ -6,9 +6,9 @@ ROLES: ingest, publish, rollup, joined by commas; bare is an ingest that publish
 outbox. Its coins flip nothing but the last level of a sketch, which no item of a test reaches: there they are fair, so
 that counts can be compared cell by cell, and two draws of one release are told apart. What a selection draws is fair.
 POINT, in the COUNT-th
-transaction of this process: draw (coins were drawn), first-send, sent, offsets (they are accepted), ready (all but the
-commit is sent), committing (the commit is sent and its answer not awaited), committed; never. With stop- before it,
-SIGSTOP instead of SIGKILL.
+transaction of this process: draw (coins were drawn), first-send (the first batch is in its log), sent, offsets (they
+are accepted), ready (all but the commit is sent), committing (the commit is sent and its answer not awaited),
+committed; never. With stop- before it, SIGSTOP instead of SIGKILL.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
 from sfm_stream.composition.kafka_names import names_of
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import load_config
+from sfm_stream.transport.kafka.kafka_python import producer
 from sfm_stream.units import SKETCHES
 from sfm_stream.workers.loop import serve
 
@@ -72,16 +73,16 @@ def plant(point: str, count: int) -> None:
     left = [count]
     chosen: list[KafkaProducer | None] = [None]
     lock = threading.Lock()
-    init, begin, send = KafkaProducer.init_transactions, KafkaProducer.begin_transaction, KafkaProducer.send
+    init, begin, append = KafkaProducer.init_transactions, KafkaProducer.begin_transaction, producer.append_batch
     flush, offsets, commit = (
         KafkaProducer.flush,
         KafkaProducer.send_offsets_to_transaction,
         KafkaProducer.commit_transaction,
     )
 
-    def at(producer, here):
+    def at(client, here):
         """Whether this is the place, which is passed once; several threads have producers."""
-        if producer is not chosen[0] or point != here:
+        if client is not chosen[0] or point != here:
             return False
         chosen[0] = None
         return True
@@ -97,10 +98,10 @@ def plant(point: str, count: int) -> None:
             if left[0] == 0:
                 chosen[0] = self
 
-    def dying_send(self, *arguments, **named):
-        future = send(self, *arguments, **named)
-        if at(self, "first-send"):
-            flush(self)
+    def dying_append(client, *arguments):
+        future = append(client, *arguments)
+        if at(client, "first-send"):
+            flush(client)
             end()
         return future
 
@@ -127,7 +128,7 @@ def plant(point: str, count: int) -> None:
 
     KafkaProducer.init_transactions = told_init
     KafkaProducer.begin_transaction = counted_begin
-    KafkaProducer.send = dying_send
+    producer.append_batch = dying_append
     KafkaProducer.flush = dying_flush
     KafkaProducer.send_offsets_to_transaction = dying_offsets
     KafkaProducer.commit_transaction = dying_commit

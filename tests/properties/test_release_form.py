@@ -128,6 +128,28 @@ def test_each_field_makes_a_form_of_its_own(kind: str) -> None:
         assert form.read(encode(other)) is None
 
 
+@KINDS
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"",
+        b"\x90\x00",
+        b"\x91\xd9\x01a",
+        b"\x91\xc3",
+        b"\x91\x91\x01",
+        b"\x81\x01\x01",
+        b"\xdc\x00\x00",
+        b"\x91\xa1\xff",
+    ],
+)
+def test_a_key_that_is_not_canonical_is_none_though_its_id_fits(kind: str, key: bytes) -> None:
+    form, like = ReleaseForm(SAMPLES[kind]), SAMPLES[kind]
+    payload = form.write(key, like.sketch.bits, like.sketch.count)
+    assert form.read(payload) is None
+    with pytest.raises(FormatError):
+        decode(payload)
+
+
 def test_bits_and_counts_of_another_form_are_not_written() -> None:
     counted, plain = ReleaseForm(SAMPLES["2"]), ReleaseForm(SAMPLES["2 without count"])
     key, right, count = SAMPLES["2"].key, SAMPLES["2"].sketch.bits, SAMPLES["2"].sketch.count

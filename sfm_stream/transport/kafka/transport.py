@@ -11,7 +11,6 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence, Set
-from dataclasses import replace
 from threading import Event
 
 from sfm_stream.clock import now_ms
@@ -258,7 +257,10 @@ class KafkaTransport:
             )
             for at in step.commit
         ]
-        return entries + [replace(record, topic=endpoints.topics[record.topic]) for record in step.publish]
+        names = endpoints.topics
+        return entries + [
+            Record(names[at.topic], at.partition, at.key, at.value, at.timestamp_ms) for at in step.publish
+        ]
 
     def _offsets(self, step: Step, name: str) -> dict[TopicPartition, GroupOffset]:
         source = self._endpoints.source

@@ -296,3 +296,48 @@ def test_a_state_of_another_worker_stops_it(log):
     assert log.append("publish", Step(commit=(Commit(0, 0, b"{}"),)))
     with pytest.raises(StateError, match="committed state cannot be read"):
         worker_on(log)
+
+
+def test_a_window_that_comes_in_parts_is_one_transaction(log):
+    """Parts of it wait for its marker as long as polls bring some."""
+    written = window(0, *"abcdefg")
+    fill(log, written)
+    worker, transport = worker_on(log, batch=3)
+    for _ in range(2):
+        worker.tick()
+        assert (transport.sent, values(log)) == ([], [])
+    worker.tick()
+    assert [len(step.publish) for step in transport.sent] == [len(written)]
+    assert values(log) == written
+
+
+def test_a_poll_that_brings_nothing_ends_the_wait_for_the_rest_of_a_window(log):
+    written = window(0, *"abcd")
+    fill(log, written[:3])
+    worker, _ = worker_on(log, batch=3)
+    worker.tick()
+    assert values(log) == []
+    worker.tick()
+    assert values(log) == written[:3]
+    fill(log, written[3:])
+    worker.tick()
+    assert values(log) == written
+
+
+def test_what_fills_a_transaction_waits_for_nothing(log):
+    written = window(0, *"abcdef")
+    fill(log, written)
+    size = len(written[0]) + len(_key(written[0]))
+    worker, transport = worker_on(log, limit=2 * size, batch=5)
+    worker.tick()
+    assert [len(step.publish) for step in transport.sent] == [2, 2], "the fifth waits"
+    worker.tick()
+    assert values(log) == written
+
+
+def test_one_partition_does_not_wait_for_another(log):
+    fill(log, window(0, *"abcdef")[:-1])
+    fill(log, window(0, "x", partition=1), 1)
+    worker, _ = worker_on(log, batch=2)
+    worker.tick()
+    assert (values(log, 0), values(log, 1)) == ([], window(0, "x", partition=1))

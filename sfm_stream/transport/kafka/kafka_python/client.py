@@ -16,7 +16,7 @@ from sfm_stream.transport.kafka.kafka_python.hooks.group_membership import ASSIG
 from sfm_stream.transport.kafka.kafka_python.hooks.log_ends import LogEndAdmin
 from sfm_stream.transport.kafka.kafka_python.hooks.producers import forget_at_exit
 from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import MOST_BYTES, give_batches
-from sfm_stream.transport.kafka.kafka_python.producer import KafkaPythonProducer
+from sfm_stream.transport.kafka.kafka_python.producer import BATCH_BYTES, KafkaPythonProducer
 from sfm_stream.transport.kafka.kafka_python.quiet_network import connecting_quietly
 from sfm_stream.transport.kafka.kafka_python.readers import KafkaPythonGroupReader, KafkaPythonPartitionReader
 from sfm_stream.transport.kafka.kafka_python.translation import cluster_name, translated
@@ -67,10 +67,11 @@ class KafkaPythonCluster:
         with self.translated(), connecting_quietly():
             producer = KafkaProducer(
                 **self._common(),
+                metrics_enabled=False,
                 transactional_id=transactional_id,
                 transaction_timeout_ms=self.transaction_ms,
                 max_request_size=2 * MAX_RECORD_BYTES,
-                batch_size=1 << 20,
+                batch_size=BATCH_BYTES,
                 linger_ms=5,
             )
         forget_at_exit(producer)
@@ -94,6 +95,7 @@ class KafkaPythonCluster:
             consumer = KafkaConsumer(
                 **self._common(),
                 **grouped,
+                metrics_enabled=False,
                 enable_auto_commit=False,
                 auto_offset_reset="none",
                 isolation_level="read_committed",
