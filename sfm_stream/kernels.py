@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 from sfm_stream.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from sfm_stream.types import KeyValue
 
 Kernel: TypeAlias = Literal["python", "native"]
 Setting: TypeAlias = Literal["auto", "python", "native"]
@@ -25,8 +29,49 @@ VERSION = "0.1.0"
 """Of sfm-stream-native, and of this package: what the two say to each other changes with any of them."""
 
 
+ColumnsOfRecords: TypeAlias = (
+    "tuple[bytearray, bytearray, bytearray, bytearray, bytearray, list[KeyValue], bytearray, bytearray, Records]"
+)
+"""In the order of events/native_extractor.py, which gives them names."""
+
+Records: TypeAlias = list[bytes | None]
+
+
+class PlainRecords(Protocol):
+    """Reads the plain records of one schema, and keeps nothing of them."""
+
+    @staticmethod
+    def of(
+        item: Sequence[str],
+        time: Sequence[str] | None,
+        key: Sequence[Sequence[str]],
+        unit: str,
+        naive_is_utc: bool,
+        band_ms: tuple[int, int],
+        max_record_bytes: int,
+        bucket_bits: int,
+        levels: int,
+    ) -> PlainRecords | None:
+        """Paths from the outside in, and the settings of an EventSchema. None where the schema is for Python alone."""
+        ...
+
+    def batches(self, batches: Sequence[bytes], firsts: Sequence[int], most_bytes: int) -> ColumnsOfRecords | None:
+        """Of whole batches in Kafka's message format 2, each from its own first offset on.
+
+        None where a batch is not plain: of another format, damaged, or of more than most_bytes decompressed.
+        """
+        ...
+
+    def lines(self, texts: Sequence[bytes], firsts: Sequence[int], most_bytes: int) -> ColumnsOfRecords:
+        """Of whole lines, as LineBatch cuts them. firsts: the offset of the first byte of each text."""
+        ...
+
+
 class Native(Protocol):
     """What the compiled kernel offers. Buffers are contiguous and read-only; what is given back is bytes."""
+
+    @property
+    def PlainRecords(self) -> type[PlainRecords]: ...
 
     def compare(self, digits: Buffer, wanted: int) -> tuple[bytes, bytes]:
         """(packed bits, the lowest first, of digit < wanted; uint32, where a digit is equal), for digits of a byte."""

@@ -103,6 +103,15 @@ class WireBatch(RecordBatch, Protocol):
         ...
 
 
+class LineTexts(RecordBatch, Protocol):
+    """A RecordBatch that is a stretch of lines, as transport/files/line_batch.py cuts them into records."""
+
+    @property
+    def text(self) -> bytes: ...
+    @property
+    def max_line_bytes(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class EventColumns:
     """One row for each record of a batch, whether or not it will be counted. All columns have shape (rows,).

@@ -27,3 +27,6 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 SKETCHES, ROLLUPS, DEAD_LETTERS = "sketches", "rollups", "dead-letters"
 """The topics of a pipeline inside this package; a transport has the real names."""
+
+MAX_BATCH_BYTES = 128 << 20
+"""Of the records of one batch of Kafka, decompressed. A batch of more is refused."""

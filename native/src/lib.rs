@@ -6,11 +6,19 @@
 use pyo3::prelude::*;
 
 mod buffers;
+mod codecs;
+mod extract;
+mod fields;
 mod flip;
+mod json;
+mod keys;
+mod records;
+mod times;
 
 #[pymodule]
 fn sfm_stream_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<extract::PlainRecords>()?;
     module.add_function(wrap_pyfunction!(flip::compare, module)?)?;
     module.add_function(wrap_pyfunction!(flip::settle, module)?)?;
     Ok(())

@@ -1,16 +1,18 @@
 """Records to events: one row for each record, with the reason why it is not counted, if so.
 
-The rows of plain records come by columns (plain_rows.py), those of the others one by one (odd_rows.py). The reason of a
-row is the first one in the order of `Reason`. But the times of a row are given whenever its time field is readable and
-plausible, whatever the rest of the record holds. For the clock of a partition is made of these times, and it must not
-depend on the content of keys and items (docs/privacy.md, "arrival decides what counts").
+The rows of plain records come by columns (plain_rows.py), those of the others one by one (odd_rows.py). A compiled
+kernel may answer for plain ones first (native_extractor.py).
+
+The reason of a row is the first one in the order of `Reason`. But the times of a row are given whenever its time field
+is readable and plausible, whatever the rest of the record holds. For the clock of a partition is made of these times,
+and it must not depend on the content of keys and items (docs/privacy.md, "arrival decides what counts").
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +21,10 @@ from sfm_stream.errors import UsageError
 from sfm_stream.events.formats.format import Format
 from sfm_stream.events.key_ids import KeyIds
 from sfm_stream.events.key_table import KeyTable
-from sfm_stream.events.odd_rows import OddReader
-from sfm_stream.events.plain_rows import FormatReader, PlainReader, positions_without
+from sfm_stream.events.row_reader import RowReader
 from sfm_stream.sketch.hashing import XXH64, ItemHash
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, KeyValue, Reason, RecordBatch
-
-_BLOCK_RECORDS = 2048
 
 
 class Extractor(Protocol):
@@ -50,22 +49,13 @@ class PythonExtractor:
     A key is interned only for a row that is counted as far as this step can tell (reason OK). Where the table is
     fixed, a key that it does not hold is KEY_NOT_DECLARED, or KEY_MISPLACED if another partition's table does.
 
-    plain_reader: answers for plain records in place of the format's own columns. It hashes items by `item_hash` too.
+    shape, reader, key_ids, arrival_is_event_time: what it is made of, for an extractor that does a part of its work.
     """
 
-    def __init__(
-        self,
-        form: Format,
-        shape: SketchShape,
-        item_hash: ItemHash = XXH64,
-        *,
-        keys: KeyTable,
-        plain_reader: PlainReader | None = None,
-    ) -> None:
-        self._arrival_is_event_time, self._shape = form.schema.time is None, shape
-        self._key_ids = KeyIds(keys, form.schema.max_key_bytes)
-        self._plain = FormatReader(form, item_hash) if plain_reader is None else plain_reader
-        self._odd = OddReader(form, item_hash, self._key_ids)
+    def __init__(self, form: Format, shape: SketchShape, item_hash: ItemHash = XXH64, *, keys: KeyTable) -> None:
+        self.arrival_is_event_time, self.shape = form.schema.time is None, shape
+        self.key_ids = KeyIds(keys, form.schema.max_key_bytes)
+        self.reader = RowReader(form, item_hash, self.key_ids)
 
     def columns(self, batches: Sequence[RecordBatch]) -> EventColumns:
         """As Extractor.columns."""
@@ -73,37 +63,33 @@ class PythonExtractor:
             raise UsageError("columns: expected at least one batch")
         values = batches[0].values() if len(batches) == 1 else list(chain.from_iterable(b.values() for b in batches))
         count = len(values)
-        filled = _Columns(
-            np.empty(count, np.int64),
-            np.empty(count, np.uint8),
-            np.empty(count, np.int32),
-            np.empty(count, np.uint64),
-        )
-        arrival_ms, given = self._arrivals(batches, filled.event_ms)
+        event_ms, reasons = np.empty(count, np.int64), np.empty(count, np.uint8)
+        key_ids, hashes = np.empty(count, np.int32), np.empty(count, np.uint64)
+        arrival_ms, given = self._arrivals(batches, event_ms)
         new_keys: list[int] = []
-        for start in range(0, count, _BLOCK_RECORDS):
-            stop = min(start + _BLOCK_RECORDS, count)
-            new_keys += self._fill(values[start:stop], arrival_ms[start:stop], filled.rows(start, stop))
-        cells = self._shape.cells_of(filled.hashes)
-        if filled.reasons.any():
-            dropped = filled.reasons != Reason.OK
+        for block, rows in self.reader.blocks(values, arrival_ms):
+            event_ms[block], reasons[block], hashes[block] = rows.event_ms, rows.reasons, rows.hashes
+            new_keys += self.key_ids.fill(rows.keys, reasons[block], key_ids[block])
+        cells = self.shape.cells_of(hashes)
+        if reasons.any():
+            dropped = reasons != Reason.OK
             cells[dropped] = 0
-            filled.key_ids[dropped] = -1
+            key_ids[dropped] = -1
         return EventColumns(
             partition=batches[0].partition,
             next_offset=batches[-1].next_offset,
             offsets=_joined([batch.offsets() for batch in batches]),
-            arrival_ms=arrival_ms if given is None else np.where(given, arrival_ms, filled.event_ms),
-            event_ms=filled.event_ms,
-            key_ids=filled.key_ids,
+            arrival_ms=arrival_ms if given is None else np.where(given, arrival_ms, event_ms),
+            event_ms=event_ms,
+            key_ids=key_ids,
             cells=cells,
-            reasons=filled.reasons,
+            reasons=reasons,
             new_keys=tuple(new_keys),
         )
 
     def key_of(self, value: bytes | None) -> KeyValue | None:
         """As Extractor.key_of."""
-        return self._odd.key_of(value)
+        return self.reader.key_of(value)
 
     def _arrivals(
         self, batches: Sequence[RecordBatch], event_ms: NDArray[np.int64]
@@ -114,7 +100,7 @@ class PythonExtractor:
         """
         columns = [batch.arrivals() for batch in batches]
         lacking = [column is None for column in columns]
-        if any(lacking) and self._arrival_is_event_time:
+        if any(lacking) and self.arrival_is_event_time:
             raise UsageError("time: the event time is the arrival time, but these records have none")
         if all(lacking):
             return event_ms, None
@@ -122,36 +108,6 @@ class PythonExtractor:
         stamped = [np.full(n, NO_TIME) if column is None else column for column, n in zip(columns, counts, strict=True)]
         arrival_ms = np.maximum(_joined(stamped), NO_TIME)
         return arrival_ms, np.repeat(np.logical_not(lacking), counts) if any(lacking) else None
-
-    def _fill(self, values: list[bytes | None], arrival_ms: NDArray[np.int64], out: _Columns) -> list[int]:
-        """Fill in the rows of one block; returns the ids of keys that are new."""
-        plain = self._plain.rows(values, arrival_ms)
-        if not plain.odd:
-            out.event_ms[:], out.reasons[:], out.hashes[:] = plain.event_ms, plain.time_reasons, plain.hashes
-            return self._key_ids.fill(plain.keys, out.reasons, out.key_ids)
-        keys: list[KeyValue | None] = [None] * len(values)
-        positions = positions_without(len(values), plain.odd)
-        out.event_ms[positions], out.reasons[positions] = plain.event_ms, plain.time_reasons
-        out.hashes[positions] = plain.hashes
-        for position, key in zip(positions.tolist(), plain.keys, strict=True):
-            keys[position] = key
-        for position in plain.odd:
-            row = self._odd.row(values[position], int(arrival_ms[position]))
-            out.event_ms[position], out.reasons[position], out.hashes[position], keys[position] = row
-        return self._key_ids.fill(keys, out.reasons, out.key_ids)
-
-
-class _Columns(NamedTuple):
-    """Views of one block's rows, to be filled. Key ids and hashes mean nothing in rows that are not OK."""
-
-    event_ms: NDArray[np.int64]
-    reasons: NDArray[np.uint8]
-    key_ids: NDArray[np.int32]
-    hashes: NDArray[np.uint64]
-
-    def rows(self, start: int, stop: int) -> _Columns:
-        block = slice(start, stop)
-        return _Columns(self.event_ms[block], self.reasons[block], self.key_ids[block], self.hashes[block])
 
 
 def _joined(columns: list[Any]) -> Any:

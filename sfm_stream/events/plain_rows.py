@@ -1,13 +1,9 @@
-"""Rows of plain records, by columns: event times, hashes of items, counting keys.
-
-This is where a compiled kernel takes the place of Python: it implements PlainReader, answers for as many records as it
-can, and names the others. The extractor reads those in Python (odd_rows.py).
-"""
+"""Rows of plain records, by columns: event times, hashes of items, counting keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +15,7 @@ from sfm_stream.types import KeyValue
 
 
 class PlainRows(NamedTuple):
-    """The rows of those records of a block that a reader answers for, in the order of the records.
+    """The rows of those records of a block that a format answers for, in the order of the records.
 
     event_ms, hashes: shape (rows,); NO_TIME where there is no event time. time_reasons: shape (rows,), OK or why the
     time is not taken. keys: counting keys as they are interned, one a row; whether the table takes them is not judged.
@@ -33,20 +29,6 @@ class PlainRows(NamedTuple):
     odd: Sequence[int]
 
 
-class PlainReader(Protocol):
-    """Reads the plain records of one schema. Never raises for the content of a record."""
-
-    def rows(self, values: Sequence[bytes | None], arrival_ms: NDArray[np.int64]) -> PlainRows:
-        """The rows of as many records as the reader can answer for, each as Python would give it.
-
-        arrival_ms: shape (len(values),), the event times where the schema has no path for the time. A record may be
-        answered for only if all of its fields can be read and its item counts; a time or key that is refused later on
-        does no harm. tests/unit/events/test_extract.py and tests/properties/test_extract_paths.py compare every reader
-        with Python.
-        """
-        ...
-
-
 class FormatReader:
     """Reads the plain records of a format in Python."""
 
@@ -56,7 +38,10 @@ class FormatReader:
         self._form, self._hash, self._time = form, item_hash, TimeReader(form.schema)
 
     def rows(self, values: Sequence[bytes | None], arrival_ms: NDArray[np.int64]) -> PlainRows:
-        """As PlainReader.rows."""
+        """The rows of those records that the format answers for.
+
+        arrival_ms: shape (len(values),), the event times where the schema has no path for the time.
+        """
         columns = self._form.columns(values)
         event_ms, reasons = self._times(columns.times, columns.odd, arrival_ms)
         return PlainRows(event_ms, reasons, self._hashes(columns.items), columns.keys, columns.odd)

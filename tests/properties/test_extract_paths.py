@@ -6,18 +6,19 @@ from dataclasses import fields as fields_of
 
 import numpy as np
 import pytest
-from contract.extractors import EXTRACTORS, MakeExtractor
+from contract.extractors import EXTRACTORS, FromMemory, MakeExtractor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.memory_batch import MemoryBatch
 from reference.naive_extract import Meaning, Rules, meaning
 from support.json_records import NOW_S, SCHEMAS, TIMES, documents, good, spoiled
-from support.plain_readers import PartialReader
+from support.partial_kernel import PartialKernel
 
 from sfm_stream.events.event_schema import EventSchema, parse_path
-from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.extract import Extractor, PythonExtractor
 from sfm_stream.events.formats.json_format import JsonFormat
 from sfm_stream.events.key_table import KeyTable
+from sfm_stream.events.native_extractor import NativeExtractor
 from sfm_stream.sketch.hashing import XXH64, hash_items
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import NO_TIME, EventColumns, Reason
@@ -122,20 +123,24 @@ def test_plain_records_take_the_fast_path(name: str) -> None:
     assert JsonFormat(schema).columns(records).odd == []
 
 
-def test_the_partial_kernel_does_answer() -> None:
+def of_kernel(schema: EventSchema, kernel: PartialKernel, keys: KeyTable) -> Extractor:
+    return FromMemory(NativeExtractor(kernel, PythonExtractor(JsonFormat(schema), SHAPE, keys=keys)))
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_the_partial_kernel_does_answer(stamped: bool) -> None:
     """And not for everything: rows of both kinds lie in one batch."""
     for name, answered in (("plain", 50), ("micros", 50), ("record time", 50), ("iso", 0), ("nested", 0)):
         schema = SCHEMAS[name]
-        kernel = PartialReader(schema, XXH64)
+        kernel = PartialKernel(schema, SHAPE, XXH64)
         records: list[bytes | None] = [good(schema, number) for number in range(50)]
         records.insert(7, records[0][:-1] + b',"x":1e3}')  # type: ignore[index]
-        batch = MemoryBatch(records, [NOW_S * 1000] * len(records))
-        extractor = PythonExtractor(JsonFormat(schema), SHAPE, keys=KeyTable(), plain_reader=kernel)
-        assert not extractor.columns([batch]).reasons.any()
+        batch = MemoryBatch(records, [NOW_S * 1000] * len(records) if stamped or schema.time is None else None)
+        assert not of_kernel(schema, kernel, KeyTable()).columns([batch]).reasons.any()
         assert kernel.answered == answered, name
 
 
-class CarelessReader(PartialReader):
+class CarelessKernel(PartialKernel):
     """Takes a record for plain whatever stands behind a first good one."""
 
     def _row(self, value: bytes | None, arrival_ms: int):  # type: ignore[no-untyped-def]
@@ -148,8 +153,7 @@ def test_a_kernel_that_answers_for_an_odd_record_is_caught() -> None:
     want = typed(expected(schema, batch, None))
 
     def careless(schema, shape, item_hash, keys):  # type: ignore[no-untyped-def]
-        kernel = CarelessReader(schema, item_hash)
-        return PythonExtractor(JsonFormat(schema), shape, item_hash, keys=keys, plain_reader=kernel)
+        return of_kernel(schema, CarelessKernel(schema, shape, item_hash), keys)
 
     assert typed(run(schema, batch, None, EXTRACTORS["partial kernel"])) == want
     assert typed(run(schema, batch, None, careless)) != want

@@ -77,5 +77,21 @@ def test_the_compiled_kernel_offers_what_is_written(kernel):
         if inspect.isfunction(each) and not name.startswith("_")
     }
     module = kernels.native()
-    names = [name for name in module.__all__ if name != "__version__"]
+    reader, compiled = vars(kernels.PlainRecords), module.PlainRecords
+    assert "PlainRecords" in module.__all__
+    names = [name for name in module.__all__ if name not in ("__version__", "PlainRecords")]
     assert written == {name: [*inspect.signature(getattr(module, name)).parameters] for name in names}
+    methods = {name for name in reader if not name.startswith("_")}
+    assert methods == {name for name in vars(compiled) if not name.startswith("_")}
+    for name in methods:
+        said = inspect.signature(getattr(kernels.PlainRecords, name)).parameters
+        assert [*said] == [*inspect.signature(getattr(compiled, name)).parameters], name
+    methods = {
+        name: [*inspect.signature(each).parameters]
+        for name, each in vars(kernels.PlainRecords).items()
+        if inspect.isfunction(each) and not name.startswith("_")
+    }
+    compiled = module.PlainRecords
+    assert {*methods, "of"} == {name for name in vars(compiled) if not name.startswith("_")}
+    assert [*inspect.signature(kernels.PlainRecords.of).parameters] == [*inspect.signature(compiled.of).parameters]
+    assert methods == {name: [*inspect.signature(getattr(compiled, name)).parameters] for name in methods}

@@ -14,7 +14,7 @@ NEWLINE, RETURN = 10, 13
 
 
 class LineBatch:
-    """A RecordBatch of whole lines. Two passes over its bytes at most, each at the first use of what it gives.
+    """Implements LineTexts: whole lines. Two passes over its bytes at most, each at the first use of what it gives.
 
     A line of more than `max_line_bytes` has its first max_line_bytes as its value.
     """
@@ -23,8 +23,8 @@ class LineBatch:
         self.partition = 0
         self.first = first
         self.next_offset = next_offset
-        self._data = data
-        self._max_line_bytes = max_line_bytes
+        self.text = data
+        self.max_line_bytes = max_line_bytes
 
     @property
     def count(self) -> int:
@@ -41,7 +41,7 @@ class LineBatch:
         return [None] * self.count
 
     def values(self) -> list[bytes | None]:
-        data = self._data
+        data = self.text
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
         lines = data.split(b"\n")
@@ -49,14 +49,14 @@ class LineBatch:
             lines.pop()
         if len(lines) != self.count:
             lines = [line for line in lines if line]
-        limit = self._max_line_bytes
+        limit = self.max_line_bytes
         if len(data) > limit:
             lines = [line[:limit] for line in lines]
         return cast(list[bytes | None], lines)
 
     @cached_property
     def _offsets(self) -> NDArray[np.int64]:
-        raw = np.frombuffer(self._data, np.uint8)
+        raw = np.frombuffer(self.text, np.uint8)
         ends = np.flatnonzero(raw == NEWLINE)
         if len(raw) and raw[-1] != NEWLINE:
             ends = np.append(ends, len(raw))
@@ -64,7 +64,7 @@ class LineBatch:
         starts[1:] = ends[:-1] + 1
         lengths = ends - starts
         blank = lengths == 0
-        if b"\r" in self._data:
+        if b"\r" in self.text:
             blank |= (lengths == 1) & (raw[np.minimum(starts, len(raw) - 1)] == RETURN)
         if blank.any():
             starts = starts[~blank]

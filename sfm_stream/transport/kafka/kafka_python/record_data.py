@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from kafka.codec import gzip_decode, lz4_decode, snappy_decode, zstd_decode
 from kafka.errors import CorruptRecordError
 from numpy.typing import NDArray
 
+from sfm_stream.transport.kafka.kafka_python.codecs import CODECS, decompressed
 from sfm_stream.types import NO_TIME
+from sfm_stream.units import MAX_BATCH_BYTES
 
 Ints: TypeAlias = NDArray[np.int64]
 Texts: TypeAlias = list[bytes | None]
@@ -41,7 +42,6 @@ _HEADER = np.dtype(
 )
 """What a batch begins with. last_delta: of offsets."""
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
-_DECODERS = {1: gzip_decode, 2: snappy_decode, 3: lz4_decode, 4: zstd_decode}
 _FEW = 48
 """Up to so many records the loop over them is quicker than the calls that read all at once."""
 _PADDING = bytes(16)
@@ -116,10 +116,10 @@ def _decompressed(raw: bytes) -> bytes:
     codec, data = int(head["attributes"]) & _CODEC, raw[_HEADER.itemsize :]
     if not codec:
         return data
-    if codec not in _DECODERS:
+    if codec not in CODECS:
         raise CorruptRecordError(f"batch at offset {head['base']}: unknown compression {codec}")
     try:
-        return bytes(_DECODERS[codec](data))
+        return decompressed(codec, data, MAX_BATCH_BYTES)
     except Exception as error:  # each library has errors of its own
         raise CorruptRecordError(f"batch at offset {head['base']}: not decompressed: {type(error).__name__}") from error
 
