@@ -1,4 +1,17 @@
-# Two stages: one that installs into a virtual environment, one that holds nothing but that environment and Python.
+# Three stages: one that compiles the kernel, one that installs into a virtual environment, and one that holds nothing but
+# that environment and Python.
+FROM rust:1.95-slim-trixie AS native
+WORKDIR /src
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends python3-venv \
+ && rm -rf /var/lib/apt/lists/* \
+ && python3 -m venv /opt/build
+COPY requirements/native.txt requirements/
+RUN /opt/build/bin/pip install --require-hashes -r requirements/native.txt
+COPY native native
+RUN /opt/build/bin/maturin build --release --manifest-path native/Cargo.toml --compatibility linux --out dist
+
 FROM python:3.13-slim AS build
 WORKDIR /src
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -7,10 +20,11 @@ COPY requirements/run.txt requirements/build.txt requirements/
 RUN python -m venv /opt/sfm-stream \
  && /opt/sfm-stream/bin/pip install --require-hashes -r requirements/run.txt \
  && pip install --require-hashes -r requirements/build.txt
+COPY --from=native /src/dist native-dist
 COPY pyproject.toml README.md LICENSE ./
 COPY sfm_stream sfm_stream
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
- && /opt/sfm-stream/bin/pip install --no-deps dist/*.whl
+ && /opt/sfm-stream/bin/pip install --no-deps native-dist/*.whl dist/*.whl
 
 FROM python:3.13-slim
 ARG SOURCE=

@@ -6,6 +6,7 @@ make docs
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
@@ -14,6 +15,7 @@ from packaging.markers import Marker
 
 PAGE = Path(__file__).with_name("licences.md")
 REQUIREMENTS = PAGE.parents[1] / "requirements"
+CARGO = PAGE.parents[1] / "native" / "Cargo.toml"
 TEXT = """# Licences
 
 Written by `make docs` from the metadata of the packages that `requirements/` pins. sfm-stream itself is under the
@@ -44,12 +46,32 @@ nothing to do. Who *passes on* an image passes on a copy of crc32c (and of libqu
 An image without crc32c: take it out of `requirements/run.txt`, and `[crc32c,` out of the dependency on kafka-python in
 `pyproject.toml`. kafka-python then computes the checksums in Python, more slowly.
 
+## In the compiled kernel
+
+What `native/Cargo.toml` pins, which is compiled into the library of `sfm-stream-native`; the image holds it too:
+
+{crates}
+
+They bring further crates, all under the same kinds of terms;
+`cargo tree --manifest-path native/Cargo.toml -f '{{p}} {{l}}'`
+lists every one. Their notices are in their sources, and go along with a library or an image that is passed on.
+
 ## For tests only
 
 What `make test` installs besides, on a developer's machine and no other:
 
 {test}
 """
+CRATES = {
+    "flate2": "MIT OR Apache-2.0",
+    "lz4_flex": "MIT",
+    "memchr": "Unlicense OR MIT",
+    "pyo3": "MIT OR Apache-2.0",
+    "snap": "BSD-3-Clause",
+    "xxhash-rust": "BSL-1.0",
+    "zstd": "BSD-3-Clause",
+}
+"""As their Cargo.toml has it; they are in no metadata of Python."""
 PIN = re.compile(r"^([a-z0-9-]+)==\S+(?: ; (.+?))? \\$", re.M)
 LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 CLASSIFIERS = {
@@ -88,11 +110,20 @@ def rows(packages: list[str]) -> Iterator[str]:
         yield f"| {package} | {licence_of(package)} |"
 
 
+def crate_rows() -> Iterator[str]:
+    """Raises KeyError for a crate whose licence is not written here."""
+    yield "| crate | version | licence |"
+    yield "| --- | --- | --- |"
+    for name, wanted in tomllib.loads(CARGO.read_text("utf-8"))["dependencies"].items():
+        version = wanted if isinstance(wanted, str) else wanted["version"]
+        yield f"| {name} | {version.removeprefix('=')} | {CRATES[name]} |"
+
+
 def page() -> str:
     """The whole page."""
     run = pinned("run.txt")
     test = [package for package in pinned("test.txt") if package not in run]
-    return TEXT.format(run="\n".join(rows(run)), test="\n".join(rows(test)))
+    return TEXT.format(run="\n".join(rows(run)), test="\n".join(rows(test)), crates="\n".join(crate_rows()))
 
 
 if __name__ == "__main__":

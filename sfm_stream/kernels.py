@@ -95,9 +95,8 @@ def choose(setting: Setting) -> None:
 
     Raises ConfigError, with the remedy, where "native" is asked for and cannot be had.
     """
-    _, problem = _installed()
-    if setting == "native" and problem:
-        raise ConfigError(f"kernel: {problem}. Install it with: pip install 'sfm-stream[native]=={VERSION}'")
+    if setting == "native" and (problem := why_not()):
+        raise ConfigError(f"worker.kernel: {problem}. Install it with: pip install 'sfm-stream[native]=={VERSION}'")
     _CHOICE.setting = setting
 
 

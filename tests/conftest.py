@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=["python", "native"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[kernels.Kernel]:
-    """Each kernel, chosen for this process; for processes that a test starts it is `kernel` in their configuration."""
+    """Each kernel, chosen for this process; where a configuration is run, `worker.kernel` decides."""
     if request.param == "native" and (problem := kernels.why_not()):
         _without("compiled kernel", problem)
     kernels.choose(request.param)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sfm_stream import kernels
 from sfm_stream.cli.noise_warnings import noise_of
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import Config, load_config
@@ -103,6 +104,9 @@ def _serve(
     configure(loaded.logs.format, loaded.logs.level)
     with Stop().listening() as stopping, monitoring(loaded, operator, public=public) as monitor:
         services = opened(loaded, monitor)
+        kernel = kernels.in_use()
+        reason = "" if loaded.worker.kernel == kernel else kernels.why_not()
+        _log.info("computes with the %s kernel%s", kernel, reason and f", as {reason}", extra={"kernel": kernel})
         monitor.watch(services)
         # Everything loaded so far stays in memory: a collector that does not look through it again saves a quarter of
         # the time.

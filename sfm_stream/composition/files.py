@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from sfm_stream import kernels
 from sfm_stream.clock import now_ms
 from sfm_stream.composition.epochs import epoch_end_ms
 from sfm_stream.composition.file_epochs import committed_states, ingest_worker, require_nothing_lost
@@ -36,6 +37,7 @@ def file_workers(config: Config, coins: Coins = SYSTEM_COINS) -> Iterator[FileWo
 
     Raises StateError where going on from what the output file holds would release something twice.
     """
+    kernels.choose(config.worker.kernel)
     source = config.files[0]
     with (
         closing(LineInput(config.input_path, complete=source.complete, whole=config.whole)) as lines,

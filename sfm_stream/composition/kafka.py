@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sfm_stream import kernels
 from sfm_stream.composition.kafka_cluster import cluster_of
 from sfm_stream.composition.kafka_epochs import partition_end_ms
 from sfm_stream.composition.kafka_first_start import first_start
@@ -35,6 +36,7 @@ _COPIED_SETTINGS = ("retention.ms", "retention.bytes", "max.message.bytes")
 
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
     """The ingest worker. begin: this may be the first start of the epoch. Raises as `prepare` and `first_start`."""
+    kernels.choose(config.worker.kernel)
     names, cluster = names_of(config), cluster_of(config)
     dead_letters = names.dead_letters if config.kafka.dead_letters else None
     at_start, watch = prepare(config, cluster, create=begin, dead_letters=dead_letters)
@@ -66,6 +68,7 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
 
 def open_outbox(config: Config) -> Service:
     """The outbox worker: outbox to sketch topic."""
+    kernels.choose(config.worker.kernel)
     names, cluster = names_of(config), cluster_of(config)
     at_start, watch = prepare(config, cluster, create=False)
     log = TopicLog(cluster)
@@ -107,6 +110,7 @@ def open_repartition(config: Config, source: str, partitions: int) -> Service:
 
 def open_rollup(config: Config, observer: Callable[[RollupRecord], None] | None = None) -> Service:
     """The roll-up worker: sketch topic to roll-up topic. observer: called with each record once it is published."""
+    kernels.choose(config.worker.kernel)
     names, cluster = names_of(config), cluster_of(config)
     at_start, watch = prepare(config, cluster, create=False)
     log = TopicLog(cluster, {ROLLUPS: names.rollups})

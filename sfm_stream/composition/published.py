@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sfm_stream import kernels
 from sfm_stream.config.config import Config
 from sfm_stream.errors import FormatError
 from sfm_stream.transport.contract import TopicReader
@@ -15,6 +16,7 @@ from sfm_stream.transport.files.log_reader import LogReader
 @contextmanager
 def published(config: Config) -> Iterator[TopicReader]:
     """A reader of the sketches and roll-ups of a configuration, open for this block."""
+    kernels.choose(config.worker.kernel)
     if not config.on_cluster:
         with published_file(config.output_path) as reader:
             yield reader

@@ -31,6 +31,7 @@ from sfm_stream.config.tables import (
     RollupTable,
     Settings,
     WindowTable,
+    WorkerTable,
 )
 from sfm_stream.errors import ConfigError, UsageError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
@@ -97,6 +98,10 @@ class Config:
     @property
     def logs(self) -> LogsTable:
         return self.settings.logs
+
+    @property
+    def worker(self) -> WorkerTable:
+        return self.settings.worker
 
     @property
     def on_cluster(self) -> bool:

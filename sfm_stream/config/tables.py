@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
+from sfm_stream import kernels
 from sfm_stream.config.values import Address, Duration, FieldPaths, Instant, KeyEntry, Number, SpanName
 from sfm_stream.units import DAY_MS, HOUR_MS
 
@@ -175,6 +176,12 @@ class LogsTable(SettingsTable):
     level: Literal["info", "warning", "error"] = "info"
 
 
+class WorkerTable(SettingsTable):
+    kernel: kernels.Setting = "auto"
+    """What computes: "python", "native" (of sfm-stream-native), or "auto": the latter where it is installed. Both give
+    the same results."""
+
+
 class Settings(SettingsTable):
     """The whole file."""
 
@@ -191,3 +198,4 @@ class Settings(SettingsTable):
     limits: LimitsTable = LimitsTable()
     metrics: MetricsTable = MetricsTable()
     logs: LogsTable = LogsTable()
+    worker: WorkerTable = WorkerTable()

@@ -97,6 +97,7 @@ RESTORED = _operator(
 ASSIGNED = _operator("assigned_partitions", "gauge", "Partitions of this worker. None is healthy.", "worker")
 TURNS = _operator("loop_turns_total", "counter", "Turns of the worker's loop.", "worker")
 LAST_TURN = _operator("last_turn_timestamp_seconds", "gauge", "When the last of them ended.", "worker")
+KERNEL = _operator("kernel_info", "gauge", "1; its label says what computes: worker.kernel.", "worker", "kernel")
 DUPLICATES = _operator("duplicates_total", "counter", "Releases read twice with the same bytes; counted once.")
 CONFLICTS = _operator("conflicts_total", "counter", "Second, different payloads of a release: privacy incidents.")
 
@@ -115,7 +116,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     *(ESTIMATE, LOW, HIGH, LOWER_BOUND, SPAN_END, LEFT_OUT),
     *(READ, COUNTED, DROPPED, RELEASES, OPEN_WINDOWS, OPEN_KEYS, RAW_BYTES, RAW_RATIO),
     *(CLOCK_DELAY, CLOSED_THROUGH, HELD_SECONDS, HELD_RECORDS, LAG),
-    *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, DUPLICATES, CONFLICTS),
+    *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, KERNEL, DUPLICATES, CONFLICTS),
 )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from logging import getLogger
 from typing import Protocol
 
+from sfm_stream import kernels
 from sfm_stream.clock import monotonic_s, now_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import SfmStreamError
@@ -186,6 +187,7 @@ def _of_worker(watch: _Watch) -> Iterator[Measurement]:
     name, observed = watch.service.name, watch.service.observed
     yield metrics.TURNS, (name,), watch.turns
     yield metrics.LAST_TURN, (name,), now_ms() / 1000
+    yield metrics.KERNEL, (name, kernels.in_use()), 1
     yield metrics.ASSIGNED, (name,), len(observed.progress)
     yield metrics.BATCHES, (name,), observed.batches
     yield metrics.PUBLISHED, (name,), observed.published

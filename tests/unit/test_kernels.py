@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 import pytest
+from support.embedded_runs import run_here, write_config, write_events
 
 from sfm_stream import kernels
 from sfm_stream.errors import ConfigError
@@ -53,8 +54,23 @@ def test_where_it_cannot_be_had_auto_is_python_and_native_an_error_with_the_reme
     kernels.choose("auto")
     assert kernels.in_use() == "python"
     assert says in kernels.why_not()
-    with pytest.raises(ConfigError, match=rf"^kernel: .*{says}.* pip install 'sfm-stream\[native\]=="):
+    with pytest.raises(ConfigError, match=rf"^worker.kernel: .*{says}.* pip install 'sfm-stream\[native\]=="):
         kernels.choose("native")
+    assert kernels.in_use() == "python"
+
+
+def test_a_run_takes_the_kernel_that_its_configuration_names(installed, tmp_path):
+    installed(None)
+    write_events(tmp_path / "in.jsonl", [])
+    config = write_config(tmp_path)
+    whole = config.read_text()
+    config.write_text(f'{whole}\n[worker]\nkernel = "native"\n')
+    with pytest.raises(ConfigError, match=r"^worker.kernel: sfm-stream-native is not installed"):
+        run_here(config)
+    assert not (tmp_path / "out.sqlite").exists(), "before anything is opened"
+    installed(module_of(kernels.VERSION))
+    config.write_text(f'{whole}\n[worker]\nkernel = "python"\n')
+    run_here(config)
     assert kernels.in_use() == "python"
 
 

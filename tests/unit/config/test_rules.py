@@ -34,6 +34,7 @@ CLUSTER = {
 }
 WHOLE = {"input.complete": "true"}
 DECLARED = {"privacy.keys": '"declared"'}
+KERNELS = ["auto", "python", "native"]
 LATE_KEYS = {"privacy.declared_from": '[{since = 2026-01-31T00:00:01Z, keys = ["z"]}]'}
 
 
@@ -231,3 +232,12 @@ def test_no_setting_of_a_span_changes_within_an_epoch(span: tuple[str, ...], set
 def test_what_no_reader_of_toml_can_hold_is_an_error_of_the_configuration(table: str) -> None:
     with pytest.raises(ConfigError, match=r"^configuration: a number in it, or the depth of its brackets"):
         with_spans(table)
+
+
+def test_the_kernel_is_no_part_of_the_fingerprint():
+    """Both give the same results, so an epoch may go on with the other one."""
+    configs = [parse_config(toml(each), Path()) for each in ({}, *({"worker.kernel": f'"{name}"'} for name in KERNELS))]
+    assert [config.worker.kernel for config in configs] == ["auto", *KERNELS]
+    assert len({config.own_fingerprint for config in configs}) == 1
+    with pytest.raises(ConfigError, match=r"worker.kernel: .*'auto', 'python' or 'native'"):
+        parse_config(toml({"worker.kernel": '"rust"'}), Path())

@@ -10,6 +10,7 @@ from reference.memory_batch import MemoryBatch
 from support.embedded_runs import START_MS, NoFlips
 from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, at, bits_of, marker, release
 
+from sfm_stream import kernels
 from sfm_stream.config.config import parse_config
 from sfm_stream.errors import BrokerError, ConfigError, StateError
 from sfm_stream.observe import monitor as module
@@ -178,6 +179,7 @@ def test_what_was_read_counted_and_dropped(ingest, clock):
     }
     assert scraped(monitor, "batches_read_total") == {("ingest",): 2}
     assert scraped(monitor, "loop_turns_total") == {("ingest",): 1}
+    assert scraped(monitor, "kernel_info") == {("ingest", kernels.in_use()): 1}
     assert scraped(monitor, "last_turn_timestamp_seconds") == {("ingest",): clock.ms / 1000}
 
 
