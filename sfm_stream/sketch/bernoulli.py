@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import eq, lt
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,6 @@ Digits: TypeAlias = Callable[[int], NDArray[np.uint8]]
 Draw: TypeAlias = "Callable[[int, int, Digits, Word], NDArray[np.uint8]]"
 """`draw`, or a compiled one that gives the same coins."""
 
-
-_T = TypeVar("_T", np.uint8, np.intp)
 
 BLOCK = 4096 * 24
 """Digits that are compared at once. Memory for more would be mapped anew each time, which costs more than the work."""
@@ -56,7 +54,7 @@ def draw(count: int, threshold: int, digits: Digits, word: Word = WORD64) -> NDA
     first, *others = word.digits_of(threshold)
     drawn, starts = exactly(count, digits), range(0, max(count, 1), BLOCK)
     blocks = [drawn[start : start + BLOCK] for start in starts]
-    tied = _joined([(block == first).nonzero()[0] + start for block, start in zip(blocks, starts, strict=True)])
+    tied = np.concatenate([(block == first).nonzero()[0] + start for block, start in zip(blocks, starts, strict=True)])
     up = [tied[:0]]
     for wanted in others:
         if not tied.size:
@@ -69,11 +67,7 @@ def draw(count: int, threshold: int, digits: Digits, word: Word = WORD64) -> NDA
         below = block < first
         below[late if len(blocks) == 1 else late[(late >= start) & (late < start + BLOCK)] - start] = True
         packed.append(np.packbits(below, bitorder="little"))
-    return _joined(packed)
-
-
-def _joined(parts: list[NDArray[_T]]) -> NDArray[_T]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.concatenate(packed)
 
 
 class FewCoins:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
+from support.configs_by_kernel import configs_by_kernel
 from support.kafka_oracle import judge, judge_spans
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, closed_through, page_views, wait_until, workers
 from support.kafka_topics import produce, read_all
@@ -76,10 +77,14 @@ def test_an_undisturbed_run_releases_everything_once(run, started):
 
 
 def test_kill_9_at_each_failpoint_changes_nothing(run, started):
-    """Each worker dies in its third transaction, or at its fifth draw, at one point after another."""
+    """Each worker dies in its third transaction, or at its fifth draw, at one point after another.
+
+    Kernels take turns: each continues what the other one began.
+    """
     run.produce(page_views(20_000, MINUTES, pages=100))
     for number, point in enumerate(ABORTING * 5 + ["draw", "committing", "committed"]):
-        worker = Worker(run.config(), point=point, count=5 if point == "draw" else 3, first=number == 0)
+        config = configs_by_kernel(run.config())[number % 2]
+        worker = Worker(config, point=point, count=5 if point == "draw" else 3, first=number == 0)
         started.append(worker)
         wait_until(lambda: not worker.running, 60, started)
         assert worker.process.returncode == -signal.SIGKILL, worker.said()
