@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from dataclasses import replace
 
 from sfm_stream.errors import FormatError, UsageError
-from sfm_stream.sketch.sfm import NoisyCount
+from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
 from sfm_stream.wire.codec import written
 from sfm_stream.wire.keys import decode_key
 from sfm_stream.wire.record_layouts import LAYOUTS, RELEASE
@@ -81,6 +82,19 @@ class ReleaseForm:
         except FormatError:
             return None
         return release_id, key
+
+    def release(self, payload: bytes) -> Release | None:
+        """What `decode` gives for a payload that `read` takes; None for any other."""
+        found, like = self.read(payload), self.like.sketch
+        if found is None:
+            return None
+        count = like.count
+        if count is not None:
+            (value,) = _COUNT.unpack_from(payload, self._count_at)
+            count = NoisyCount(value, count.epsilon)
+        bits = payload[self._bits_at : self._tail_at]
+        sketch = SfmSketch(like.shape, like.flip_threshold, like.hash, bits, count)
+        return replace(self.like, key=found[1], sketch=sketch)
 
     def _id(self, key: bytes) -> bytes:
         return hashlib.sha256(self._identity + key).digest()[:_ID_BYTES]

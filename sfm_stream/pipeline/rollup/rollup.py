@@ -35,6 +35,7 @@ from sfm_stream.pipeline.rollup.position import (
     encode_rollup_state,
 )
 from sfm_stream.pipeline.rollup.publication import DueRecord, final_records, provisional_records
+from sfm_stream.pipeline.rollup.record_reader import RecordReader
 from sfm_stream.pipeline.rollup.span_rollup import EpochHead, SpanRollup
 from sfm_stream.types import Commit, Record, Step
 from sfm_stream.units import FOREVER_MS, LONGEST_DAY_MS, ROLLUPS
@@ -67,6 +68,7 @@ class Rollup:
         self._max_bytes = max_transaction_bytes
         self._epochs: dict[int, Epoch] = {}
         self._history = DecidedHistory()
+        self._reader = RecordReader()
         self._position = 0
         self._committed: RollupState | None = None
         self._in_hand: StepInHand[RollupState] = StepInHand()
@@ -123,7 +125,7 @@ class Rollup:
         belong to its epoch, StateError where a close marker is missing. A second payload for a known release is
         refused, counted and kept out.
         """
-        record = decode_at(f"sketch topic, partition {self._partition}, offset {offset}", payload)
+        record = self._reader.read(f"sketch topic, partition {self._partition}, offset {offset}", payload)
         if isinstance(record, RollupRecord):
             raise StateError(f"sketch topic, offset {offset}: a roll-up record where a release is expected")
         if self._is_mine(record):
