@@ -37,8 +37,7 @@ class OneByOne(JsonFormat):
     __slots__ = ()
 
     def columns(self, values: Sequence[bytes | None]) -> FieldColumns:
-        times = None if self.schema.time is None else np.empty(0, np.int64)
-        return FieldColumns([], times, [], list(range(len(values))))
+        return FieldColumns([], None if self.schema.time is None else [], [], list(range(len(values))))
 
 
 class PartialKernel:
