@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -17,10 +16,12 @@ from sfm_stream.wire.keys import encode_key
 class KeyIds:
     """Looks keys up in a table and interns new ones. max_key_bytes: of the canonical bytes of a new key."""
 
-    __slots__ = ("_max_key_bytes", "_table")
+    __slots__ = ("_max_key_bytes", "_surely_short", "_table")
 
     def __init__(self, table: KeyTable, max_key_bytes: int) -> None:
         self._table, self._max_key_bytes = table, max_key_bytes
+        self._surely_short = (max_key_bytes - _most_bytes("")) // _CHARACTER_BYTES
+        """A text of so many characters is not too long, whichever they are."""
 
     def reason_of(self, key: KeyValue) -> Reason:
         """OK if the table holds the key or would take it."""
@@ -40,22 +41,28 @@ class KeyIds:
                 return []
             except KeyError:
                 pass
-        new: list[int] = []
-        look_up = self._table.ids.get
-        key_ids[:] = np.fromiter(map(look_up, keys, repeat(-1)), np.int32, len(keys))  # type: ignore[arg-type]  # None is no key
-        for row in np.flatnonzero((key_ids < 0) & (reasons == Reason.OK)).tolist():
-            key = keys[row]
-            if key is None:
-                continue
-            key_id = look_up(key, -1)  # an earlier row of the block may have brought it
-            if key_id < 0:
-                if reason := self._reason_of_unknown(key):
-                    reasons[row] = reason
-                    continue
-                key_id = self._table.intern(key)
-                new.append(key_id)
-            key_ids[row] = key_id
+        look_up, counted = self._table.ids.get, (reasons == Reason.OK).tolist()
+        ids = [look_up(key, -1) for key in keys]  # type: ignore[arg-type]  # None is no key, and not in the table
+        unknown = dict.fromkeys(key for key, known, row in zip(keys, ids, counted, strict=True) if known < 0 and row)
+        unknown.pop(None, None)
+        if not unknown:
+            key_ids[:] = ids
+            return []
+        refused = self._refused(unknown)  # type: ignore[arg-type]
+        taken = [key for key in unknown if key not in refused] if refused else list(unknown)
+        new = self._table.intern_new(taken)  # type: ignore[arg-type]
+        key_ids[:] = [look_up(key, -1) for key in keys]  # type: ignore[arg-type]
+        if refused:
+            for row, key in enumerate(keys):
+                if counted[row] and key in refused:
+                    reasons[row] = refused[key]
         return new
+
+    def _refused(self, unknown: Iterable[KeyValue]) -> dict[KeyValue, Reason]:
+        """Those of the keys, none of which the table holds, that it does not take."""
+        if not self._table.fixed:
+            unknown = [key for key in unknown if type(key) is not str or len(key) > self._surely_short]
+        return {key: reason for key in unknown if (reason := self._reason_of_unknown(key))}
 
     def _reason_of_unknown(self, key: KeyValue) -> Reason:
         if _most_bytes(key) > self._max_key_bytes and len(encode_key(key)) > self._max_key_bytes:
@@ -65,7 +72,10 @@ class KeyIds:
         return Reason.KEY_MISPLACED if self._table.is_elsewhere(key) else Reason.KEY_NOT_DECLARED
 
 
+_CHARACTER_BYTES = 4
+
+
 def _most_bytes(key: KeyValue) -> int:
     """An upper bound of the canonical length: 4 bytes a character of text, 9 for each head and each integer."""
     parts = key if type(key) is tuple else (key,)
-    return 9 + sum(9 + 4 * len(part) if type(part) is str else 9 for part in parts)
+    return 9 + sum(9 + _CHARACTER_BYTES * len(part) if type(part) is str else 9 for part in parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +42,21 @@ class KeyTable:
         known = self.ids.get(key)
         if known is not None:
             return known
-        if self.fixed:
-            return -1
-        if self._free:
-            key_id = self._free.pop()
+        return -1 if self.fixed else self.intern_new([key])[0]
+
+    def intern_new(self, keys: Sequence[KeyValue]) -> list[int]:
+        """The ids of distinct keys none of which the table holds, in their order, as intern() would give them.
+
+        Only for a table that takes them.
+        """
+        ids = [self._free.pop() for _ in range(min(len(self._free), len(keys)))]
+        for key_id, key in zip(ids, keys, strict=False):
             self._values[key_id] = key
-        else:
-            key_id = len(self._values)
-            self._values.append(key)
-        self.ids[key] = key_id
-        return key_id
+        added = keys[len(ids) :]
+        ids += range(len(self._values), len(self._values) + len(added))
+        self._values += added
+        self.ids.update(zip(keys, ids, strict=True))
+        return ids
 
     def is_elsewhere(self, key: KeyValue) -> bool:
         """Whether a key that the table does not hold is declared, for another partition."""

@@ -56,6 +56,19 @@ def test_ids_are_used_again_and_never_point_at_a_live_key():
     assert highest < 100, "ids are not used again: memory grows with the keys ever seen"
 
 
+def test_many_new_keys_get_the_ids_that_they_would_get_one_by_one():
+    rng = np.random.default_rng(7)
+    together, one_by_one = KeyTable(), KeyTable()
+    for _ in range(100):
+        keys = [key for key in dict.fromkeys(rng.integers(0, 300, 40).tolist()) if key not in together.ids]
+        assert together.intern_new(keys) == [one_by_one.intern(key) for key in keys]
+        live = np.flatnonzero(rng.random(300) < 0.3).astype(np.int32)
+        for table in (together, one_by_one):
+            table.retain(live[live < len(table._values)])
+        assert together.ids == one_by_one.ids
+        assert (together._values, together._free) == (one_by_one._values, one_by_one._free)
+
+
 def test_a_freed_id_names_nothing():
     table = KeyTable()
     table.intern("a")
