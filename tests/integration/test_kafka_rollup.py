@@ -44,7 +44,7 @@ def published(run: Run, isolation: str = "read_committed") -> dict[int, list[byt
 
 def test_kills_joins_and_restarts_change_no_byte_of_the_roll_ups(kafka, tmp_path):
     run = Run(kafka, tmp_path)
-    run.produce(page_views(8000, MINUTES, pages=24))
+    run.produce(page_views(8000, MINUTES, pages=120))  # so many that their records take several transactions
     with workers() as started:
         started.append(Worker(run.config(), first=True))
         wait_until(
