@@ -19,11 +19,11 @@ from benchmarks.peers.checks import Checked
 from benchmarks.peers.data_sets import DataSet
 from benchmarks.peers.process import Answers, Reads, Used, run
 from benchmarks.peers.site import PROGRAMS, ROOT, Site
-from sfm_stream.config.tables import Settings
 
 COMMAND = [sys.executable, "-m", "sfm_stream.cli"]
 PIPELINE = """
-{kernel}
+[worker]
+kernel = "{kernel}"
 [pipeline]
 id = "{id}"
 [kafka]
@@ -52,7 +52,8 @@ deadline = "2d"
 operator = "127.0.0.1:{port}"
 """
 ON_A_FILE = """
-{kernel}
+[worker]
+kernel = "{kernel}"
 [pipeline]
 id = "files"
 [input]
@@ -79,8 +80,7 @@ NEVER = "12h"
 
 def kernels() -> list[str]:
     """Those that can be measured here."""
-    native = "kernel" in Settings.model_fields and importlib.util.find_spec("sfm_stream_native") is not None
-    return ["python", "native"] if native else ["python"]
+    return ["python"] if importlib.util.find_spec("sfm_stream_native") is None else ["python", "native"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def pipeline(site: Site, name: str, data: DataSet, kernel: str, size: str = "1m"
     start_ms = data.start_ms - data.start_ms % 86_400_000 if size == "day" else data.start_ms
     port, path = site.port(), site.folder / f"{name}.toml"
     text = PIPELINE.format(
-        kernel=_kernel(kernel),
+        kernel=kernel,
         id=name,
         bootstrap=json.dumps(site.bootstrap.split(",")),
         topic=site.topic_of(data),
@@ -188,10 +188,6 @@ def printed(used: Used) -> dict[str, Any]:
 
 def _on_a_file(site: Site, name: str, data: DataSet, kernel: str, size: str) -> Path:
     path, out = site.folder / f"{name}.toml", site.folder / f"{name}.sqlite"
-    fields = {"kernel": _kernel(kernel), "path": site.lines_of(data), "out": out, "size": size}
+    fields = {"kernel": kernel, "path": site.lines_of(data), "out": out, "size": size}
     path.write_text(ON_A_FILE.format(**fields))
     return path
-
-
-def _kernel(kernel: str) -> str:
-    return f'kernel = "{kernel}"' if "kernel" in Settings.model_fields else ""
