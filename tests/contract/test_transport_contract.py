@@ -61,7 +61,13 @@ def test_batches_ascend_without_gap_or_repetition(backend: Backend) -> None:
     backend.load(VALUES)
     with opened(backend) as transport:
         seen = read_to_end(transport)
-    assert [value for _, value in seen.records] == VALUES
+        joined = isinstance(backend, KafkaBackend)
+        if joined:  # what can be read at once is one batch
+            backend.load(VALUES)
+            more = poll_until(transport, lambda seen: len(seen.records) == len(VALUES))
+            seen.records += more.records
+            seen.spans += more.spans
+    assert [value for _, value in seen.records] == VALUES * (1 + joined)
     offsets = [offset for offset, _ in seen.records]
     assert offsets == sorted(set(offsets))
     assert len(seen.spans) > 1

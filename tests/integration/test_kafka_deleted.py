@@ -53,8 +53,9 @@ def test_no_client_makes_a_topic_by_asking_for_it(eager, admin):
     producer._producer.config["max_block_ms"] = 3000
     producer.init_transactions()
     producer.begin()
+    producer.send(Record(names[1], 0, b"k", b"v", 1_000))
     with pytest.raises(BrokerAway):
-        producer.send(Record(names[1], 0, b"k", b"v", 1_000))
+        producer.flush()
     producer.discard()
     with closing(cluster.group_reader(topic_name("group"), names[2])) as member:
         for _ in range(5):
