@@ -5,7 +5,6 @@ All run as whoever uses them would start them: a configuration, a command of the
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from benchmarks.peers.checks import Checked
 from benchmarks.peers.data_sets import DataSet
 from benchmarks.peers.process import Answers, Reads, Used, run
 from benchmarks.peers.site import PROGRAMS, ROOT, Site
+from sfm_stream.kernels import why_not
 
 COMMAND = [sys.executable, "-m", "sfm_stream.cli"]
 PIPELINE = """
@@ -80,7 +80,7 @@ NEVER = "12h"
 
 def kernels() -> list[str]:
     """Those that can be measured here."""
-    return ["python"] if importlib.util.find_spec("sfm_stream_native") is None else ["python", "native"]
+    return ["python"] if why_not() else ["python", "native"]
 
 
 @dataclass(frozen=True)

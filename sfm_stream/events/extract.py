@@ -71,10 +71,7 @@ class PythonExtractor:
             event_ms[block], reasons[block], hashes[block] = rows.event_ms, rows.reasons, rows.hashes
             new_keys += self.key_ids.fill(rows.keys, reasons[block], key_ids[block])
         cells = self.shape.cells_of(hashes)
-        if reasons.any():
-            dropped = reasons != Reason.OK
-            cells[dropped] = 0
-            key_ids[dropped] = -1
+        blank_dropped(reasons, cells, key_ids)
         return EventColumns(
             partition=batches[0].partition,
             next_offset=batches[-1].next_offset,
@@ -108,6 +105,14 @@ class PythonExtractor:
         stamped = [np.full(n, NO_TIME) if column is None else column for column, n in zip(columns, counts, strict=True)]
         arrival_ms = np.maximum(_joined(stamped), NO_TIME)
         return arrival_ms, np.repeat(np.logical_not(lacking), counts) if any(lacking) else None
+
+
+def blank_dropped(reasons: NDArray[np.uint8], cells: NDArray[np.uint32], key_ids: NDArray[np.int32]) -> None:
+    """Give the rows that are not counted cell 0 and key id -1, in place. All columns have one shape."""
+    if reasons.any():
+        dropped = reasons != Reason.OK
+        cells[dropped] = 0
+        key_ids[dropped] = -1
 
 
 def _joined(columns: list[Any]) -> Any:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from sfm_stream import kernels
 from sfm_stream.events.event_schema import EventSchema, parse_path
-from sfm_stream.events.extract import PythonExtractor
+from sfm_stream.events.extract import PythonExtractor, blank_dropped
 from sfm_stream.kernels import PlainRecords
 from sfm_stream.sketch.hashing import XXH64, ItemHash
 from sfm_stream.sketch.shape import SketchShape
-from sfm_stream.types import EventColumns, KeyValue, LineTexts, Reason, RecordBatch, WireBatch
+from sfm_stream.types import EventColumns, KeyValue, LineTexts, RecordBatch, WireBatch
 from sfm_stream.units import INT64_MIN, MAX_BATCH_BYTES
 
 
@@ -75,10 +75,7 @@ class NativeExtractor:
         answer = _Answer.of(given)
         event_ms, cells = answer.event_ms, answer.cells
         reasons, key_ids, new_keys = self._judged(answer)
-        if reasons.any():
-            dropped = reasons != Reason.OK
-            cells[dropped] = 0
-            key_ids[dropped] = -1
+        blank_dropped(reasons, cells, key_ids)
         return EventColumns(
             partition=batches[0].partition,
             next_offset=batches[-1].next_offset,
