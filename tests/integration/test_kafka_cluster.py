@@ -1,13 +1,17 @@
 """The Kafka that other tests rely on: it answers, it knows transactions, and it survives the loss of a broker."""
 
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support import kafka_cluster, kafka_nodes
 from support.kafka_cluster import (
+    Cluster,
     KafkaCluster,
     KafkaUnavailable,
     find_cluster,
@@ -91,3 +95,40 @@ def lives(pid: int) -> bool:
         return False
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+class NoNodes(Cluster):
+    """A cluster that needs neither Java nor containers, and answers nothing."""
+
+    def launch(self, node):
+        """There is nothing to start."""
+
+    def await_brokers(self):
+        """Nothing will answer."""
+
+
+def test_nobody_is_given_the_address_of_a_cluster_that_ends(tmp_path, monkeypatch):
+    """Whoever waits for the claim goes on where its last holder is done: by then its files are gone."""
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    monkeypatch.setattr(kafka_cluster, "find_cluster", NoNodes)
+    claimed, rmtree = [], shutil.rmtree
+
+    def removing(path, **how):
+        with (tmp_path / "kafka" / "users").open("a") as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                claimed.append(False)
+            else:
+                claimed.append(True)
+        rmtree(path, **how)
+
+    for _ in range(2):
+        with kafka_cluster.shared_bootstrap(tmp_path / "kafka") as bootstrap:
+            assert (tmp_path / "kafka" / "live" / "bootstrap").read_text() == bootstrap
+            with kafka_cluster.shared_bootstrap(tmp_path / "kafka") as same:
+                assert same == bootstrap
+            monkeypatch.setattr(kafka_nodes.shutil, "rmtree", removing)
+        monkeypatch.setattr(kafka_nodes.shutil, "rmtree", rmtree)
+        assert not (tmp_path / "kafka" / "live").exists()
+    assert claimed == [False, False], "another process was let in before the files were gone"

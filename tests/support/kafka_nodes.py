@@ -117,8 +117,10 @@ class Cluster:
 
     def stop(self) -> None:
         """Kill every node and forget what it stored. A second time: nothing."""
+        # Files before the claim: whoever waits for it would find the address of what has ended, or lose its own files.
+        if not self.users.closed:
+            shutil.rmtree(self.live, ignore_errors=True)
         self.users.close()
-        shutil.rmtree(self.live, ignore_errors=True)
 
     def restart(self, node: int) -> None:
         """Start a killed node again; returns once every node that runs is in sync."""
