@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sfm_stream import kernels
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from support.kafka_cluster import Cluster
 
 NEED_KAFKA = {"kafka", "kafka_three"}
+# No property fails because a machine is slow. All else is as Hypothesis has it here, which under CI is another profile.
+settings.register_profile("untimed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is applied

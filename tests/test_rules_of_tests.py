@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
 MODULES = {path.relative_to(TESTS).as_posix(): path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
@@ -121,6 +122,18 @@ def no_wait_is_short(path: str, source: str) -> list[str]:
     return found
 
 
+def no_deadline_is_set(path: str, source: str) -> list[str]:
+    """Of a property: conftest.py takes it away from all of them."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [
+        f"{path}:{call.lineno}: a deadline of {ast.unparse(word.value)}"
+        for call in calls
+        if ast.unparse(call.func).rpartition(".")[2] in ("settings", "register_profile")
+        for word in call.keywords
+        if word.arg == "deadline" and ast.unparse(word.value) != "None"
+    ]
+
+
 def no_file_is_long(path: str, source: str) -> list[str]:
     """A long file holds several subjects: split it by them."""
     lines = len(source.splitlines())
@@ -166,6 +179,11 @@ CAUGHT = {
         "future.result(timeout=10)",
         "urllib.request.urlopen(address, timeout=5)",
     ],
+    no_deadline_is_set: [
+        "@settings(max_examples=5, deadline=400)\ndef x(): ...",
+        "hypothesis.settings(deadline=timedelta(seconds=1))",
+        "settings.register_profile('slow', deadline=5_000)",
+    ],
     no_exception_is_silent: [
         "x = 1  # no" + "qa",
         "x = 1  # no" + "qa: S101",
@@ -174,6 +192,7 @@ CAUGHT = {
     no_file_is_long: ["x = 1\n" * (MAX_LINES + 1)],
 }
 ALLOWED = [
+    "@settings(max_examples=5, deadline=None)\ndef x(): ...",
     "x = eval(text)  # no" + "qa: S307 -- digits",
     "deadline = time.monotonic() + 300\nwhile not done():\n    assert time.monotonic() < deadline, 'not done'",
     "while True:\n    time.sleep(max(0.0, until - time.monotonic()))",
@@ -202,6 +221,12 @@ def test_a_planted_violation_is_caught(rule, planted):
 @pytest.mark.parametrize("source", ALLOWED)
 def test_what_is_allowed_is_left_alone(source):
     assert [problem for rule in RULES for problem in rule("test_x.py", source)] == []
+
+
+def test_no_property_has_a_deadline():
+    """Neither what Hypothesis sets by itself, nor its verdict that data are made too slowly."""
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check
 
 
 def test_the_unit_tests_mirror_the_package():

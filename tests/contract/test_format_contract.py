@@ -77,7 +77,7 @@ def test_plain_records_are_answered_for(pair: tuple[FormatCase, EventSchema]) ->
     assert form.columns([]).odd == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.sampled_from(PAIRS))
 def test_columns_are_what_read_says(data: st.DataObject, pair: tuple[str, str]) -> None:
     """In blocks one after the other, odd records being read in between: a format may learn from them."""
@@ -93,7 +93,7 @@ def test_columns_are_what_read_says(data: st.DataObject, pair: tuple[str, str]) 
             assert repr(form.read(value)) == repr(fresh.read(value)), "read() does not learn"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.sampled_from(PAIRS))
 def test_any_bytes_have_fields_or_a_reason(data: st.DataObject, pair: tuple[str, str]) -> None:
     case = CASES[pair[0]]

@@ -128,7 +128,7 @@ def same(one: WireRecord, other: WireRecord) -> bool:
 
 
 @given(st.one_of(releases(), counted_releases(), rollups(1), rollups(2), rollups(1).map(bare), rollups(2).map(bare)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_round_trip(record: Release | RollupRecord) -> None:
     data = encode(record)
     assert decode(data) == record
@@ -179,7 +179,7 @@ def test_every_byte_removed_or_doubled(kind: str) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_random_bytes(data: bytes) -> None:
     assert holds(data) is None
     holds(b"\xdc\x00\x10" + u64(1) + u64(1) + data)
@@ -190,13 +190,13 @@ def test_random_bytes(data: bytes) -> None:
 
 
 @given(junk)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_random_msgpack(value: object) -> None:
     assert holds(msgpack.packb(value)) is None
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_one_field_is_any_msgpack(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(SAMPLES)))
     field = data.draw(st.sampled_from(sorted(raw_fields(SAMPLES[kind]))))
@@ -205,7 +205,7 @@ def test_one_field_is_any_msgpack(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_fields_in_any_order_and_number(data: st.DataObject) -> None:
     raw = raw_fields(SAMPLES[data.draw(st.sampled_from(sorted(SAMPLES)))])
     chosen = data.draw(st.lists(st.sampled_from(sorted(raw)), max_size=32))
@@ -220,7 +220,7 @@ def length_up_to_the_key(data: bytes) -> int:
 
 
 @given(st.lists(st.tuples(keys, seeds, st.integers(0, 1 << 40), st.integers(0, 11)), min_size=2, max_size=2))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_length_says_nothing_but_the_key(contents: list[tuple[tuple[int, ...], str, int, int]]) -> None:
     sizes = set()
     for key, seed, start, partition in contents:
@@ -231,7 +231,7 @@ def test_a_length_says_nothing_but_the_key(contents: list[tuple[tuple[int, ...],
 
 
 @given(rollups(2), st.sampled_from(["ok", "empty", "saturated", "uninformative"]), st.integers(1, 60), keys)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_neither_estimate_nor_releases_change_the_length_of_a_rollup_of_version_3(
     record: RollupRecord, status: str, released: int, key: tuple[int, ...]
 ) -> None:
@@ -240,7 +240,7 @@ def test_neither_estimate_nor_releases_change_the_length_of_a_rollup_of_version_
 
 
 @given(rollups(1), st.sampled_from(["ok", "empty", "saturated", "uninformative"]), seeds, keys)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_estimate_does_not_change_the_length_of_a_rollup(
     record: RollupRecord, status: str, seed: str, key: tuple[int, ...]
 ) -> None:
@@ -249,7 +249,7 @@ def test_an_estimate_does_not_change_the_length_of_a_rollup(
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1), seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_noisy_count_does_not_change_the_length_of_a_release_or_a_rollup(value: int, seed: str) -> None:
     epsilon = Decimal("0.25")
     other = encode(counted_release(SHAPE, seed=seed, count=NoisyCount(value, epsilon)))

@@ -38,7 +38,7 @@ ALIGNED = st.sampled_from(sorted(SIZES)).flatmap(
 GIVEN = st.lists(ALIGNED, max_size=60)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(GIVEN, st.randoms(use_true_random=False))
 def test_a_cover_is_disjoint_greedy_and_maximal_and_does_not_hang_on_the_order(given_windows, random):
     candidates = [candidate(*window) for window in set(given_windows)]
@@ -52,7 +52,7 @@ def test_a_cover_is_disjoint_greedy_and_maximal_and_does_not_hang_on_the_order(g
     assert found == naive_cover([(start, start + size) for start, size in given_windows], 0, LONGEST)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(GIVEN)
 def test_the_cover_of_all_is_that_of_each_part(given_windows):
     candidates = sorted(candidate(*window) for window in set(given_windows))
@@ -62,7 +62,7 @@ def test_the_cover_of_all_is_that_of_each_part(given_windows):
     assert tuple(each for part in found for each in cover(part)) == cover(candidates)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(GIVEN, st.integers(0, LONGEST), st.integers(0, LONGEST))
 def test_gaps_and_windows_make_up_the_span(given_windows, low, high):
     windows = [(start, start + size) for start, size in given_windows]
@@ -72,7 +72,7 @@ def test_gaps_and_windows_make_up_the_span(given_windows, low, high):
     assert all(one[1] < other[0] for one, other in pairwise(between)), "each as long as it can be"
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.integers(0, LONGEST), st.integers(0, LONGEST), st.sampled_from([(1,), (4, 1), (24, 4, 1), (24, 1), (12, 4)]))
 def test_a_gap_is_filled_by_the_coarsest_windows(low, high, sizes):
     gap = Window(low * QUARTER_MS, high * QUARTER_MS)

@@ -100,7 +100,7 @@ def typed(rows: list[Meaning]) -> list[tuple[object, ...]]:
     return [(row.reason, row.event_ms, repr(row.key), int(row.item)) for row in rows]  # type: ignore[call-overload]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(batches(), st.booleans())
 def test_fast_and_slow_paths_and_the_oracle_agree(
     drawn: tuple[str, list[bytes | None], list[int], bool], fixed: bool

@@ -63,7 +63,7 @@ def read(raw: bytes, first: int = 0) -> list[Row]:
     return rows_of(KafkaBatch(0, first, 1 << 40, [raw]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data(), RECORDS, st.sampled_from(CODECS), st.integers(0, 1 << 40), st.none() | st.integers(0, 1 << 42))
 def test_what_was_put_in_comes_out_from_any_offset_on(data, records, codec, base, append_ms):
     """Of any compression and time stamp, with gaps that compaction left, and begun in the middle."""
@@ -141,7 +141,7 @@ HUGE = b"\xfe" + b"\xff" * 8 + b"\x01"
 """The largest length there is: added to a position it is a negative number of 64 bits."""
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(RECORDS, st.integers(0, 1 << 30), st.sampled_from([HUGE, b"\xff" * 10]) | st.binary(min_size=1, max_size=10))
 @example([(0, b"k", b"v", [])], 4, HUGE)
 @example([(0, b"k" * 20, b"v" * 20, [])] * 60, 4, HUGE)
@@ -160,7 +160,7 @@ def test_of_changed_bytes_nothing_comes_out_but_what_they_say(records, at, new):
         assert found == wanted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data(), RECORDS, st.sampled_from(CODECS))
 def test_a_truncated_batch_is_refused(data, records, codec):
     """Cut off anywhere: in the header, in a record, or between two."""
@@ -169,7 +169,7 @@ def test_a_truncated_batch_is_refused(data, records, codec):
         read(raw[: data.draw(st.integers(0, len(raw) - 1))])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(RECORDS, st.sampled_from(CODECS), st.integers(0, 1 << 30), st.binary(min_size=1, max_size=4))
 def test_changed_bytes_of_a_compressed_batch_raise_no_other_error(records, codec, at, new):
     raw = changed(built(records, codec), at, new)
@@ -177,7 +177,7 @@ def test_changed_bytes_of_a_compressed_batch_raise_no_other_error(records, codec
         assert len(read(raw)) == len(records)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(RECORDS, st.integers(-5, 200).filter(bool))
 def test_a_wrong_number_of_records_is_refused(records, more):
     raw = bytearray(built(records))
@@ -207,7 +207,7 @@ def unpacked(raw: bytes, first: int) -> list[KafkaBatch]:
     return list(part._unpack_records(place, MemoryRecords(raw), None, None))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.data(),
     st.sampled_from([0, 1]),
@@ -262,7 +262,7 @@ def format_2(codec: int, records: list[tuple[int, bytes]], appended: bool) -> by
 STAMPED = st.lists(st.tuples(st.integers(0, 1 << 42), st.binary(max_size=20)), min_size=1, max_size=60)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(STAMPED, st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2]), st.booleans())
 def test_each_batch_says_whose_clock_stamped_it_before_and_after_it_is_read(records, magic, codec, appended):
     raw = format_2(codec, records, appended) if magic == 2 else old_bytes(magic, codec, records, appended)
@@ -368,7 +368,7 @@ def fetched(raws, first, most_bytes, hidden=()) -> list[KafkaBatch]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SEVERAL, st.integers(0, 200), st.sampled_from([0, 1, 300, 5_000, 1 << 20]), st.sets(st.integers(0, 29)))
 def test_joined_batches_hold_what_each_holds_by_itself(several, first, most_bytes, hidden):
     """Of every compression, both clocks, with gaps, control batches in between, and begun anywhere."""
@@ -382,7 +382,7 @@ def test_joined_batches_hold_what_each_holds_by_itself(several, first, most_byte
     assert [batch.next_offset for batch in found] == sorted({batch.next_offset for batch in found})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SEVERAL, st.sampled_from([0, 300, 5_000, 1 << 20]))
 def test_what_is_joined_is_bounded_and_of_one_clock(several, most_bytes):
     raws = laid_out(several)
@@ -397,7 +397,7 @@ def test_what_is_joined_is_bounded_and_of_one_clock(several, most_bytes):
         assert sum(map(len, together)) > most_bytes or len({raw[22] & 0x08 for raw in together}) == 2
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SEVERAL, st.integers(0, 29), st.integers(0, 1 << 30))
 def test_the_broken_one_of_joined_batches_is_named_and_what_lies_before_it_is_handed_on(several, place, at):
     """A wrong check sum is found when batches are taken apart; broken records when they are looked into."""

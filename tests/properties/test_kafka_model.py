@@ -39,7 +39,6 @@ FEW = settings(
     max_examples=600,
     derandomize=True,
     database=None,
-    deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -125,7 +125,7 @@ def encoded(records: Sequence[bytes | None], stamps: Sequence[int], codec: str, 
 hostile = documents.map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.sampled_from(NATIVE), st.sampled_from(sorted(ENCODE)), st.booleans())
 def test_batches_of_good_and_hostile_records(data, name, codec, fixed):
     schema = SCHEMAS[name]
@@ -144,7 +144,7 @@ def test_batches_of_good_and_hostile_records(data, name, codec, fixed):
         pair.compare(data.draw(st.sampled_from([wire, joined]))(raws, 100 * call + data.draw(st.integers(0, 5))))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data(), st.sampled_from([name for name in NATIVE if SCHEMAS[name].time is not None]), st.integers(1, 300))
 def test_lines_of_good_and_hostile_records(data, name, most_bytes):
     schema = SCHEMAS[name]
@@ -226,7 +226,7 @@ def test_mutated_records(name):
 FLOATS = st.decimals(0, 2 * NOW_S, places=9).map(str) | st.floats(0, 2e18).map(repr) | st.integers(0, 10**20).map(str)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.sampled_from(["plain", "seconds", "micros", "nanos"]), st.lists(FLOATS, min_size=1, max_size=20), st.booleans()
 )
@@ -250,7 +250,7 @@ ISO = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.sampled_from(["iso", "naive", "local"]), st.lists(ISO | st.datetimes().map(lambda t: t.isoformat()), min_size=1)
 )
@@ -259,7 +259,7 @@ def test_iso_times(name, texts):
     Pair(SCHEMAS[name]).compare(wire([encoded(records, [0] * len(records), "none")]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.sampled_from(sorted(ENCODE)))
 def test_damaged_batches(data, codec):
     """Changed, cut or lengthened anywhere: the same error as Python's, or the same columns."""
@@ -274,7 +274,7 @@ def test_damaged_batches(data, codec):
     Pair(schema).compare(joined([good_one, bytes(raw), good_one]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.integers(-2, 6), min_size=1, max_size=5), st.integers(-3, 12), st.booleans(), st.integers(-1, 5))
 def test_gaps_offsets_and_stamps_of_the_broker(steps, first, appended, more):
     """Compacted batches, whose offsets must ascend; and batches begun in the middle."""

@@ -18,7 +18,7 @@ from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.wire import presto
 
-FEW, MANY = settings(deadline=None, max_examples=200), settings(deadline=None, max_examples=500)
+FEW, MANY = settings(max_examples=200), settings(max_examples=500)
 
 
 def expected(blob):
@@ -82,7 +82,7 @@ def test_round_trip(sketch):
     assert 0 <= sketch.flip_threshold - back.flip_threshold < max(1, sketch.flip_threshold >> 52)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     levels=st.integers(2, 8),
     p=st.one_of(st.just(0.0), st.floats(2.0**-64, 0.5, exclude_max=True)),

@@ -30,7 +30,7 @@ def marked(name, count):
     return [marker(low, low + size_ms, size_ms, span=name, spans=SPANS) for low in borders[:-1]]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.sets(st.integers(0, 24 * DAYS - 1), max_size=40),
     st.sets(st.integers(0, DAYS - 1)),

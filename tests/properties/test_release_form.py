@@ -79,7 +79,7 @@ def changed(data: bytes) -> Iterator[bytes]:
 
 
 @given(st.one_of(releases(), counted_releases()), keys, st.text(max_size=4), st.integers(-(1 << 63), (1 << 63) - 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_is_written_by_a_form_is_what_encode_writes(
     like: Release, key: tuple[object, ...], seed: str, count: int
 ) -> None:
@@ -100,7 +100,7 @@ def test_of_every_change_a_form_says_what_decode_says(kind: str) -> None:
 
 
 @given(st.one_of(releases(), counted_releases()), st.one_of(releases(), counted_releases()))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_release_of_another_form_is_none_of_this_one(one: Release, other: Release) -> None:
     assert ReleaseForm(one).read(encode(other)) == expected(one, encode(other))
 

@@ -112,7 +112,7 @@ def payloads(events, size):
 EXPIRE = st.integers(0, UNTIL // HOUR_MS).map(lambda hours: hours * HOUR_MS) | st.integers(SINCE, UNTIL)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(logs(), EXPIRE)
 def test_what_is_published_is_what_a_plain_walk_over_the_log_finds(log, expire_ms):
     (zone, size), events = log
@@ -134,7 +134,7 @@ def test_what_is_published_is_what_a_plain_walk_over_the_log_finds(log, expire_m
         assert (record.zone, record.partitions, record.unit) == (zone, 1, "removed")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(logs(), EXPIRE, st.sampled_from([1, 700, 8 << 20]), st.data())
 def test_restarts_anywhere_change_nothing(log, expire_ms, max_bytes, data):
     """Equal revision and equal bytes, no revision going back, no needed release passed: Run checks at every commit."""

@@ -188,7 +188,7 @@ def run_of(place, epochs, events, max_bytes=8 << 20):
 EXPIRE_H = st.integers(0, 60 * 24)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(logs(), EXPIRE_H)
 def test_what_is_published_is_what_a_plain_walk_over_the_log_finds(log, expire_h):
     place, epochs, events = log
@@ -211,7 +211,7 @@ def test_what_is_published_is_what_a_plain_walk_over_the_log_finds(log, expire_h
         assert (record.value, record.standard_error) == (sum(wanted.counts), check_of(wanted.counts))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(logs(), EXPIRE_H, st.sampled_from([1, 700, 8 << 20]), st.data())
 def test_restarts_anywhere_change_nothing(log, expire_h, max_bytes, data):
     """Equal revision and equal bytes, no revision going back, no needed release passed: Run checks at every commit."""

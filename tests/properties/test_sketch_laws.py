@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sfm_stream.errors import IncompatibleError
@@ -14,7 +14,6 @@ from sfm_stream.sketch.sfm import GRID, SfmSketch
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 
-PLAIN = settings(deadline=None)
 SHAPES = st.builds(SketchShape, st.sampled_from([16, 64]), st.integers(2, 6))
 ITEMS = st.lists(st.one_of(st.integers(-50, 50), st.text("abc", max_size=3)), max_size=30)
 KS = st.integers(GRID // 3000, GRID // 2 - GRID // 40)
@@ -37,7 +36,6 @@ def content(raw):
 # Raw sketches
 
 
-@PLAIN
 @given(SHAPES, ITEMS, st.randoms(use_true_random=False))
 def test_a_raw_sketch_is_a_function_of_the_set(shape, items, random):
     shuffled = [*items, *items]
@@ -47,7 +45,6 @@ def test_a_raw_sketch_is_a_function_of_the_set(shape, items, random):
     assert content(batched) == content(PcsaSketch(shape).add(list(set(items))))
 
 
-@PLAIN
 @given(SHAPES, ITEMS, ITEMS)
 def test_or_is_the_sketch_of_the_union(shape, left, right):
     union = PcsaSketch(shape).add(left)
@@ -57,7 +54,6 @@ def test_or_is_the_sketch_of_the_union(shape, left, right):
     )
 
 
-@PLAIN
 @given(SHAPES, ITEMS)
 def test_more_items_never_darken_a_cell(shape, items):
     some, all_of_them = PcsaSketch(shape).add(items[::2]), PcsaSketch(shape).add(items)
@@ -68,14 +64,12 @@ def test_more_items_never_darken_a_cell(shape, items):
 # Tallies
 
 
-@PLAIN
 @given(families(least=2, same_flip_threshold=True), st.data())
 def test_adding_tallies_equals_tallying_all(sketches, data):
     cut = data.draw(st.integers(1, len(sketches) - 1))
     assert Tally.of(sketches[:cut]) + Tally.of(sketches[cut:]) == Tally.of(sketches)
 
 
-@PLAIN
 @given(families(least=3, most=3, same_flip_threshold=True))
 def test_tallies_commute_and_associate(sketches):
     a, b, c = (Tally.of([sketch]) for sketch in sketches)
@@ -83,7 +77,6 @@ def test_tallies_commute_and_associate(sketches):
     assert (a + b) + c == a + (b + c) == Tally.of(reversed(sketches))
 
 
-@PLAIN
 @given(families(same_flip_threshold=True))
 def test_a_histogram_holds_every_cell_once(sketches):
     tally = Tally.of(sketches)
@@ -94,7 +87,6 @@ def test_a_histogram_holds_every_cell_once(sketches):
     assert (ones == sum(sketch.ones() for sketch in sketches)).all()
 
 
-@PLAIN
 @given(families(least=2, most=2))
 def test_tallies_of_different_noise_do_not_mix(sketches):
     assume(sketches[0].flip_threshold != sketches[1].flip_threshold)
@@ -107,7 +99,6 @@ def test_tallies_of_different_noise_do_not_mix(sketches):
 # Merges
 
 
-@PLAIN
 @given(families(most=4))
 def test_merge_is_a_function_of_the_multiset(sketches):
     results = {merge(order) for order in permutations(sketches)}
@@ -117,7 +108,6 @@ def test_merge_is_a_function_of_the_multiset(sketches):
     assert (merged.shape, merged.hash) == (sketches[0].shape, "h")
 
 
-@PLAIN
 @given(families(least=2))
 def test_a_merge_is_noisier_than_its_inputs_and_lights_no_dark_cell(sketches):
     merged = merge(sketches)
@@ -126,7 +116,6 @@ def test_a_merge_is_noisier_than_its_inputs_and_lights_no_dark_cell(sketches):
     assert not (merged.cells() & ~seen).any()
 
 
-@PLAIN
 @given(st.lists(KS, min_size=2, max_size=6), st.data())
 def test_the_noise_of_a_merge_in_steps_is_that_of_one_step(ks, data):
     cut = data.draw(st.integers(1, len(ks) - 1))

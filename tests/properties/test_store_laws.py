@@ -54,7 +54,7 @@ def contents(store):
 
 
 @pytest.mark.parametrize("queue", [0, 3, 40, 1 << 16])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(stream=streams(), order=st.randoms(use_true_random=False))
 def test_any_order_and_batching_gives_the_sets(queue, stream, order):
     shape, rows, cuts = stream
@@ -73,7 +73,7 @@ def test_any_order_and_batching_gives_the_sets(queue, stream, order):
         assert again.raw_bytes() == store.raw_bytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(stream=streams(), looks=st.lists(st.integers(0, 150), max_size=3))
 def test_looking_in_between_changes_nothing(stream, looks):
     """key_ids() sorts the queue in; when that happens must not matter."""
@@ -86,7 +86,7 @@ def test_looking_in_between_changes_nothing(stream, looks):
     assert contents(store) == contents(stored(shape, rows, cuts))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     steps=st.lists(
         st.one_of(

@@ -106,7 +106,7 @@ def with_a_hole(draw: st.DrawFn, schema: EventSchema) -> tuple[bytes, bytes]:
     return before, behind
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_an_item_of_any_content_leaves_time_and_key_as_if_it_were_blanked(data: st.DataObject) -> None:
     schema = TIMED[data.draw(st.sampled_from(sorted(TIMED)))]
@@ -127,7 +127,7 @@ def test_each_hostile_item_leaves_the_time_and_the_key(name: str, item: bytes) -
     assert key != "None"
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.sampled_from(sorted(TIMED)), st.data())
 def test_for_what_can_be_read_strictly_the_scan_gives_the_same(name: str, data: st.DataObject) -> None:
     schema = TIMED[name]
@@ -142,7 +142,7 @@ def test_for_what_can_be_read_strictly_the_scan_gives_the_same(name: str, data: 
     assert read[1] == scanned[1] or (read[1], scanned[1]) == (Reason.TIME_TYPE, Reason.TIME_MISSING)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(sorted(SCHEMAS)), st.data())
 def test_any_bytes_have_the_time_and_the_key_of_the_oracle(name: str, data: st.DataObject) -> None:
     schema = SCHEMAS[name]

@@ -157,7 +157,7 @@ def random_ones(seed, shape, k, n):
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 6]), st.integers(0, 5000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_one_release_makes_no_difference_between_sketch_and_tally(seed, epsilon, n):
     k = flip_threshold_of(epsilon)
     whole = sketch_of(SMALL, k, random_ones(seed, SMALL, k, n))
@@ -172,7 +172,7 @@ def test_nor_does_it_if_the_release_has_a_noisy_count():
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 3, 8]), st.integers(0, 20_000), st.integers(0, 15))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_one_more_one_never_lowers_anything(seed, epsilon, n, level):
     k = flip_threshold_of(epsilon)
     ones = random_ones(seed, SMALL, k, n)
@@ -186,7 +186,7 @@ def test_one_more_one_never_lowers_anything(seed, epsilon, n, level):
 
 
 @given(st.integers(0, 2**32), st.permutations(range(5)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_order_of_releases_and_of_buckets_does_not_matter(seed, order):
     k = flip_threshold_of(2)
     cells = np.random.default_rng(seed).random((5, 16, 64)) < 0.4

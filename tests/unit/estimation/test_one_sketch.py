@@ -34,7 +34,7 @@ def channel_of(epsilon):
     st.integers(0, 2**32),
     st.floats(0, 1),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_value_is_the_global_maximum_of_the_composite_likelihood(size, epsilon, seed, where):
     shape, channel = SketchShape(*size), channel_of(epsilon)
     n = math.expm1(where * math.log1p(shape.capacity / 10))

@@ -43,7 +43,7 @@ def near_coins(draw_from, word):
 
 
 @pytest.mark.parametrize("word", WORDS, ids=str)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_draw_is_the_comparison_of_whole_words(word, data):
     pairs = data.draw(st.lists(near_coins(word), max_size=12))
@@ -55,7 +55,7 @@ def test_a_draw_is_the_comparison_of_whole_words(word, data):
 
 
 @pytest.mark.parametrize("word", WORDS, ids=str)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_one_threshold_for_all_is_that_threshold_for_each(word, data):
     top = (1 << word.bits) - 1

@@ -14,9 +14,10 @@ from sfm_stream.sketch.bernoulli import BLOCK, WORD64, FewCoins, Word
 WORDS = [WORD64, Word(4, 4), Word(4, 2), Word(6, 3), Word(8, 1), Word(16, 8)]
 SIZES = [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 1000]
 EDGES = [0, 1, 255, 256, 2**56, 2**63, 2**64 - 1, 0x44D7_0000_0000_0000]
+# The kernel is the same for all examples.
 each_kernel = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)  # the kernel is the same for all examples
+    max_examples=60, suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture]
+)
 
 
 class NearDigits:
@@ -92,7 +93,7 @@ def test_a_source_that_gives_another_number_is_refused(kernel, given_digits, fai
 
 
 @pytest.mark.parametrize("word", WORDS, ids=str)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_few_coins_are_the_comparison_of_whole_words(word, data):
     threshold, top = data.draw(st.integers(0, (1 << word.bits) - 1)), (1 << word.bits) - 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from reference.presto_reader import cell_of
@@ -34,7 +34,6 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 ITEMS = st.one_of(INT64, st.floats(), TEXT, st.binary())
 SHAPES = st.builds(SketchShape, st.sampled_from([16, 512, 4096, 65536]), st.integers(2, 48))
-PLAIN = settings(deadline=None)
 
 
 def library_hashes(items):
@@ -60,7 +59,6 @@ def test_golden_hash_of_an_integer_array():
 # The vectorised path equals the library
 
 
-@PLAIN
 @given(
     hnp.arrays(hnp.integer_dtypes(endianness="?") | hnp.unsigned_integer_dtypes(sizes=(8, 16, 32)), st.integers(0, 9))
 )
@@ -68,19 +66,16 @@ def test_integer_arrays_hash_like_the_library(column):
     assert hash_items(column).tolist() == library_hashes(column.tolist())
 
 
-@PLAIN
 @given(hnp.arrays(np.int64, st.integers(0, 9), elements=INT64))
 def test_full_range_int64_hashes_like_the_library(column):
     assert hash_items(column).tolist() == library_hashes(column.tolist()) == hash_items(column.tolist()).tolist()
 
 
-@PLAIN
 @given(hnp.arrays(hnp.floating_dtypes(sizes=(16, 32, 64), endianness="?"), st.integers(0, 9)))
 def test_float_arrays_hash_like_the_library(column):
     assert hash_items(column).tolist() == library_hashes(column.astype(float).tolist())
 
 
-@PLAIN
 @given(st.lists(ITEMS))
 def test_mixed_columns_hash_like_the_library(column):
     assert hash_items(column).tolist() == library_hashes(column)
@@ -273,7 +268,6 @@ def test_key_lengths_are_bounded(length):
 # Cells
 
 
-@PLAIN
 @given(st.lists(st.integers(0, 2**64 - 1)), SHAPES)
 def test_cells_equal_the_naive_ones(hashes, shape):
     cells = shape.cells_of(np.array(hashes, np.uint64))
@@ -290,7 +284,6 @@ def test_cells_at_the_edges(shape):
     assert int(cells.max()) < shape.cells
 
 
-@PLAIN
 @given(ITEMS, SHAPES)
 def test_one_item_lights_one_cell(item, shape):
     """NaN stands for a missing value in a column."""
@@ -298,7 +291,6 @@ def test_one_item_lights_one_cell(item, shape):
     assert PcsaSketch(shape).add([item]).popcount() == (not missing)
 
 
-@PLAIN
 @given(st.lists(ITEMS, max_size=20), ITEMS, SHAPES)
 def test_one_more_item_lights_at_most_one_more_cell(items, extra, shape):
     before, after = PcsaSketch(shape).add(items), PcsaSketch(shape).add([*items, extra])

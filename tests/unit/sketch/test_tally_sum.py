@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfm_stream.sketch.merge import merge, merge_tally
@@ -13,7 +13,6 @@ from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.sketch.tally_sum import TallySum
 
-PLAIN = settings(deadline=None)
 SHAPE = SketchShape(16, 3)
 K = GRID // 5
 
@@ -71,7 +70,6 @@ def groupings(draw):
     return parts, [(group, draw(st.sampled_from(["sketches", "tally", "sum"]))) for group in groups]
 
 
-@PLAIN
 @given(groupings())
 def test_order_and_grouping_do_not_matter(grouping):
     parts, groups = grouping
@@ -139,7 +137,6 @@ def test_the_merge_of_one_release_is_the_release(ones):
     assert merge_tally(Tally.of([only])) == only == merge_tally(sum_of([only]).tally())
 
 
-@PLAIN
 @given(st.integers(2, 30), st.integers(0, 999), st.randoms(use_true_random=False))
 def test_the_merge_asks_for_neither_order_nor_grouping(count, seed, random):
     parts = sketches(count, seed, ones=0.3)

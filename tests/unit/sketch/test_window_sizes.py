@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sfm_stream.errors import UsageError
@@ -36,7 +36,6 @@ def test_it_holds_the_ones_of_each_level_and_the_count_of_each_release():
         found.ones[0, 0] = 0
 
 
-@settings(deadline=None)
 @given(st.permutations(range(9)), st.integers(1, 8), st.integers(0, 99))
 def test_order_and_grouping_do_not_matter(order, cut, seed):
     parts = sketches(9, seed)

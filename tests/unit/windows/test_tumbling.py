@@ -107,7 +107,7 @@ def test_a_window_is_due_strictly_after_its_end_and_grace(clock, through):
     assert WINDOWS.due_through(clock) == through
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 50), st.integers(0, 100), st.integers(0, 1000), st.integers(0, 100))
 def test_due_and_late_are_the_same_border(size, grace, clock, index):
     """A window is due exactly where a record of it would be late: nothing falls between the two."""
@@ -128,7 +128,7 @@ def test_where_the_log_gives_arrival_times_a_window_closes_a_margin_later(clock,
     assert WINDOWS.closed_by(clock) == WINDOWS.due_through(clock)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 300), st.integers(100, 190), st.integers(0, 300))
 def test_where_the_log_gives_arrival_times_a_record_decides_for_itself(arrival, event, clock):
     """Whatever came before it: late is what arrives behind end and grace, and what is closed."""
@@ -137,7 +137,7 @@ def test_where_the_log_gives_arrival_times_a_record_decides_for_itself(arrival, 
     assert judge(arrival, event, clock, start + 10, STAMPED)[0] in (LATE, FUTURE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 50), st.integers(0, 9), st.integers(100, 300), st.integers(0, 100))
 def test_no_step_back_within_the_margin_meets_a_closed_window(margin, grace, clock, step):
     windows = Tumbling(FixedGrid(10), grace, 10**6, 100, margin_ms=margin)
@@ -213,7 +213,7 @@ def streams(draw):
     return rules, rows, draw(st.lists(st.integers(0, 40), max_size=8))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(streams(), st.integers(1, 4))
 def test_any_batching_gives_every_record_the_same_fate(stream, step_every):
     """The real counter, fed batch after batch and closing in between, against one record at a time."""

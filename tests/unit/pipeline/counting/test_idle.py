@@ -115,7 +115,7 @@ def test_idle_time_passes_any_number_of_windows_but_not_too_many_at_once():
     assert fresh.behind
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(histories(), st.integers(0, 40), st.integers(-10, 120))
 def test_a_replay_behind_idle_time_gives_the_same_releases(history, cut, ahead):
     """Kill after any commit; the next life reads as far, hears of the same idle time, and goes on."""

@@ -62,7 +62,7 @@ def test_a_run_of_unusable_records_is_bounded():
         assert reasons.count(0) == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.booleans(), max_size=25), st.lists(st.integers(0, 25), max_size=8), st.integers(1, 4))
 def test_the_longest_run_is_found_across_any_batches(usable, cuts, limit):
     rows = [Row(i, 5, 5, "a", 1) if good else invalid(i, 1)[0] for i, good in enumerate(usable)]

@@ -156,7 +156,7 @@ def test_the_generated_neighbours_catch_the_clock_mutant_too(stamped):
     """The search itself is strong enough: it finds the item that makes others late."""
     keys, change = DECLARED, removed if stamped else blanked
 
-    @settings(max_examples=1200, deadline=None, database=None, derandomize=True, report_multiple_bugs=False)
+    @settings(max_examples=1200, database=None, derandomize=True, report_multiple_bugs=False)
     @given(neighbours(stamped))
     def search(case):
         arguments, batches, target = case

@@ -63,14 +63,14 @@ from sfm_stream.wire.codec import decode
 from sfm_stream.wire.keys import encode_key
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(neighbours(stamped=False), st.integers(0, 2**32))
 def test_blanked_in_place_declared(case, seed):
     arguments, batches, target = case
     assert_alike(REAL, plan_of(DECLARED, **arguments), batches, blanked(batches, target), seed)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(neighbours(stamped=False), st.integers(0, 2**32))
 def test_blanked_in_place_presence_is_public(case, seed):
     arguments, batches, target = case
@@ -79,7 +79,7 @@ def test_blanked_in_place_presence_is_public(case, seed):
     assert_alike(REAL, plan, batches, neighbour, seed)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(neighbours(stamped=True), st.integers(0, 2**32))
 def test_removed_declared(case, seed):
     arguments, batches, target = case
@@ -87,7 +87,7 @@ def test_removed_declared(case, seed):
     assert_alike(REAL, plan, batches, removed(batches, target), seed)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(neighbours(stamped=True), st.integers(0, 2**32))
 def test_removed_presence_is_public(case, seed):
     arguments, batches, target = case
@@ -96,7 +96,7 @@ def test_removed_presence_is_public(case, seed):
     assert_alike(REAL, plan, batches, neighbour, seed)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(neighbours(stamped=True, same_end=False), st.sampled_from([DECLARED, PRESENCE]), st.integers(0, 2**32))
 def test_removed_at_the_end_of_the_log_leaves_the_beginning_of_what_is_published(case, keys, seed):
     arguments, batches, target = case
@@ -105,7 +105,7 @@ def test_removed_at_the_end_of_the_log_leaves_the_beginning_of_what_is_published
     assert_alike(REAL, plan, batches, neighbour, seed, same_end=False)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.booleans().flatmap(neighbours), st.sampled_from(["declared", "selected", "presence"]), st.integers(1, 255))
 def test_every_other_release_is_byte_equal_under_constant_coins(case, mode, digit):
     """Coins that show the same digit for ever do not depend on what was drawn before: selection can be compared too.

@@ -143,13 +143,13 @@ def run_with(counter_class, plan, batches, tape, state=None):
     return log, None, counter
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(histories(), st.lists(st.integers(0, 10**6), min_size=1, max_size=3))
 def test_a_restart_after_any_commit_goes_on_as_if_nothing_had_happened(history, kills):
     assert_restarts_agree(history, kills=kills)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(histories(), st.data())
 def test_a_chain_of_restarts_gives_what_one_run_gives(history, data):
     """Killed again and again, between commits too: what is lost is replayed, what is committed is never drawn again."""

@@ -55,7 +55,7 @@ def assert_one_in_each_span(system, plan, left, right, target, seed):
         assert release.window.start_ms == target[2] * 10 // size * size, "windows: another one than that of the item"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(neighbours(stamped=False), st.sampled_from([DECLARED, PRESENCE]), st.integers(0, 2**32))
 def test_blanked_in_place_it_changes_one_cell_and_one_count_in_each_span(case, keys, seed):
     arguments, batches, target = case
@@ -64,7 +64,7 @@ def test_blanked_in_place_it_changes_one_cell_and_one_count_in_each_span(case, k
     assert_one_in_each_span(REAL, plan, batches, blanked(batches, target), target, seed)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(neighbours(stamped=True), st.sampled_from([DECLARED, PRESENCE]), st.integers(0, 2**32))
 def test_removed_it_changes_one_cell_and_one_count_in_each_span(case, keys, seed):
     arguments, batches, target = case

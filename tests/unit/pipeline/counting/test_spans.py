@@ -67,7 +67,7 @@ def assert_as_the_oracle(plan, rows, log, reasons, spans):
     assert_in_order(plan, log.records)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(histories(), st.sampled_from(sorted(MODES)), st.booleans())
 def test_every_span_is_what_it_would_be_alone(history, mode, epoch_ends):
     _, arguments, rows, cuts, _, _ = history
@@ -78,7 +78,7 @@ def test_every_span_is_what_it_would_be_alone(history, mode, epoch_ends):
     assert counter.open_windows == 0, "nothing secret is left behind"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(histories(), st.sampled_from(sorted(MODES)))
 def test_arrival_times_of_the_log_decide_for_each_span(history, mode):
     _, arguments, rows, cuts, _, _ = history
@@ -89,7 +89,7 @@ def test_arrival_times_of_the_log_decide_for_each_span(history, mode):
     assert_as_the_oracle(plan, rows, log, reasons, naive_of(plan))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(histories(), st.sampled_from([*sorted(MODES), "selected"]), st.data())
 def test_restarts_give_what_one_run_gives(history, mode, data):
     """Killed between any two commits, within a window of any span too: nothing is lost or drawn again."""
@@ -152,7 +152,7 @@ def days_of_events(draw):
     return zone, start - start % (30 * MINUTE_MS), rows
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(days_of_events(), st.lists(st.integers(0, 25), max_size=4))
 def test_windows_hours_and_days_on_days_on_which_clocks_change(case, cuts):
     zone, start, rows = case

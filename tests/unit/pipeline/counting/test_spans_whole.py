@@ -39,7 +39,7 @@ def naive_of(plan, rows, start, until):
     return spans
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.sampled_from("ab"), st.integers(0, 31)), min_size=1, max_size=25),
     st.sampled_from([None, 0, 30]),

@@ -115,7 +115,7 @@ def stepping(draw):
     return arguments, batches, (chosen.key, chosen.item, chosen.time // 10, 10)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(stepping(), st.sampled_from(KEYS), st.integers(0, 2**32))
 def test_within_the_margin_a_removed_item_moves_one_cell(case, keys, seed):
     arguments, batches, target = case
@@ -124,7 +124,7 @@ def test_within_the_margin_a_removed_item_moves_one_cell(case, keys, seed):
     assert_alike(REAL, chosen, batches, neighbour, seed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(stepping(), st.sampled_from([0, 255]))
 def test_within_the_margin_selection_of_other_keys_is_untouched(case, digit):
     arguments, batches, target = case
@@ -135,7 +135,7 @@ def test_within_the_margin_selection_of_other_keys_is_untouched(case, digit):
     assert {p: v for p, v in one.items() if p != place} == {p: v for p, v in other.items() if p != place}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(stepping(), st.data())
 def test_a_restart_counts_what_the_first_run_counted(case, data):
     """From any committed position, whatever stepped back before and behind it."""

@@ -87,7 +87,7 @@ def oracle(rows, keys, size, start, until, end):
     return span, dict(found), reasons
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(
     inputs(),
     st.sampled_from([PRESENCE, KEYS]),
@@ -109,7 +109,7 @@ def test_the_same_as_plain_sets(case, keys, start, until, end, room, kills):
     assert contents(log.records) == places
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(inputs(), st.sampled_from([PRESENCE, KEYS, SELECTED]), st.sampled_from([(None, None), (0, 100)]), st.randoms())
 def test_any_order_gives_the_same_bytes_under_the_same_coins(case, keys, borders, rng):
     rows, cuts = case
@@ -123,7 +123,7 @@ def test_any_order_gives_the_same_bytes_under_the_same_coins(case, keys, borders
     assert published[0] == published[1]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(inputs(), st.sampled_from([PRESENCE, KEYS, SELECTED]), st.lists(st.integers(0, 3), min_size=1, max_size=5))
 def test_a_kill_between_releases_loses_nothing_and_draws_nothing_again(case, keys, kills):
     rows, cuts = case

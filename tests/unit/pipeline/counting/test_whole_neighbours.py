@@ -126,7 +126,7 @@ def assert_alike(folder, plan, left, right, seed=1, counter=WholeCounter):
     assert [len(step.publish) for step in logs[0].steps] == [len(step.publish) for step in logs[1].steps], "steps"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(files(), st.sampled_from(["declared", "presence"]), st.sampled_from([1, 400, HUGE]), st.integers(0, 2**32))
 def test_removed_between_configured_borders(tmp_path_factory, case, mode, room, seed):
     records, target = case
@@ -137,7 +137,7 @@ def test_removed_between_configured_borders(tmp_path_factory, case, mode, room, 
     assert_alike(folder, plan, records, other, seed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     files(),
     st.sampled_from(["declared", "presence"]),
@@ -154,7 +154,7 @@ def test_blanked_where_the_data_gives_a_border(tmp_path_factory, case, mode, bor
     assert_alike(folder, plan, records, other, seed)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(files(), st.sampled_from(sorted(MODES)), st.booleans(), st.integers(0, 255))
 def test_every_other_release_is_byte_equal_under_constant_coins(tmp_path_factory, case, mode, fixed, digit):
     """So that selection can be compared too: the target's own release may come, go or change in one cell."""

@@ -175,7 +175,7 @@ INSTANTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.sampled_from(sorted(ZONES)), INSTANTS, st.data())
 def test_spans_tile_time(zone, time_ms, data):
     """Every instant lies in its span, every instant of the span has the same one, and the next begins where it ends."""

@@ -27,7 +27,7 @@ def mark_of(data: bytes, whole: bool = False, cuts: tuple[int, ...] = ()) -> str
     return marker.mark()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, len(DATA)), st.lists(st.integers(0, len(DATA)), max_size=6), st.booleans())
 def test_a_mark_does_not_tell_how_the_bytes_were_cut(size, cuts, whole):
     data = DATA[:size]
@@ -62,7 +62,7 @@ def read_on(lines: LineInput) -> tuple[bytes, list[str]]:
     return values, marks
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 3000), st.integers(0, 3000), st.integers(50, 9000), st.booleans())
 def test_reading_goes_on_at_any_line_behind_which_more_was_read(
     tmp_path_factory, offset_line, marked_line, chunk_bytes, packed
@@ -78,7 +78,7 @@ def test_reading_goes_on_at_any_line_behind_which_more_was_read(
     lines.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 3000), st.integers(1, 3000), st.integers(0, 2**32), st.booleans())
 def test_another_input_is_refused_before_its_first_batch(tmp_path_factory, offset_line, marked_line, seed, packed):
     offset, marked = sorted((7 * offset_line, 7 * marked_line))

@@ -52,7 +52,7 @@ line_bytes = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(pieces=line_bytes, complete=st.booleans())
 @example(pieces=[b"123456\rrest\n1234567\r\n123456\r\n123456\r"], complete=True)
 def test_every_chunk_size_gives_the_naive_split(
@@ -67,7 +67,7 @@ def test_every_chunk_size_gives_the_naive_split(
         lines.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pieces=line_bytes, chunk_bytes=st.integers(1, 64), packed=st.booleans(), start=st.integers(0, 14))
 def test_reading_from_any_line_on_gives_the_rest(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], chunk_bytes: int, packed: bool, start: int

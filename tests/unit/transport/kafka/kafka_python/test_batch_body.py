@@ -34,7 +34,7 @@ def by_the_client(records: list[Record]) -> bytes:
 
 
 @given(logs.filter(bool))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_they_are_the_bytes_that_the_client_writes(records: list[Record]) -> None:
     assert body(records) == by_the_client(records)[HEADER_BYTES:]
 
@@ -54,7 +54,7 @@ def test_a_number_is_zigzag_and_of_seven_bits_a_byte(number: int) -> None:
 
 
 @given(logs, st.integers(1, 200_000))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_batches_hold_all_records_in_order_and_none_is_too_large(records: list[Record], most_bytes: int) -> None:
     batches = list(batches_of(records, most_bytes))
     assert all(batches)
