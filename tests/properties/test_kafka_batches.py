@@ -413,3 +413,19 @@ def test_the_broken_one_of_joined_batches_is_named_and_what_lies_before_it_is_ha
     cut = raws[place][:-1]
     with pytest.raises(CorruptRecordError, match=f"batch at offset {base}: "):
         KafkaBatch(0, 0, 1 << 40, [*raws[:place], cut, *raws[place + 1 :]]).offsets()
+
+
+@pytest.mark.parametrize(
+    ("counts", "together"), [([3_000] * 5, [2, 2, 1]), ([4_096, 4_096, 1], [2, 1]), ([9_000, 1], [1, 1])]
+)
+def test_what_is_joined_has_a_bounded_number_of_records(counts, together):
+    """However small they are; a batch that has more by itself comes alone. Nothing but the headers is looked at."""
+    raws = []
+    for place, count in enumerate(counts):
+        raw = bytearray(built([(0, b"k", b"v", [])], base=10_000 * place))
+        fields = list(HEADER.unpack_from(raw))
+        fields[6], fields[12] = count - 1, count
+        HEADER.pack_into(raw, 0, *fields)
+        raw[17:21] = crc32c(bytes(raw[21:])).to_bytes(4, "big")
+        raws.append(bytes(raw))
+    assert [batch.batches for batch in part_of(raws, 0, 1 << 20)[1]] == together

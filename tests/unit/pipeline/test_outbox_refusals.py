@@ -31,6 +31,8 @@ def refuses(copy, error, match, offset, key, payload):
 
 
 GOOD = release(quarter(1), "a")
+ALIKE = release(quarter(0), "b")
+"""Of the form of the release before it, so it is recognised and not decoded."""
 ROLLUP_CALENDAR = calendar("UTC", QUARTER_MS, 0, 2030)
 
 
@@ -49,6 +51,9 @@ ROLLUP_CALENDAR = calendar("UTC", QUARTER_MS, 0, 2030)
         (B, GOOD, "the record key is not the one of the release"),
         (None, GOOD, "the record key is not the one of the release"),
         (MARKER_KEY, GOOD, "the record key is not the one of the release"),
+        (A, ALIKE, "the record key is not the one of the release"),
+        (None, ALIKE, "the record key is not the one of the release"),
+        (MARKER_KEY, ALIKE, "the record key is not the one of the release"),
         (A, closing(0), "the record key is not the one of the close marker"),
         (None, closing(0), "the record key is not the one of the close marker"),
     ],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.windows import store as store_module
 from sfm_stream.windows.store import OpenWindow, WindowStore
 
 SHAPE = SketchShape(16, 8)
@@ -33,12 +35,14 @@ def plain(*lists):
     return {key: {cell for pairs in lists for k, cell in pairs if k == key} for pairs in lists for key, _ in pairs}
 
 
-@given(PAIRS, st.lists(PAIRS, max_size=4), PAIRS, st.booleans(), st.booleans())
-def test_it_holds_the_union(first, finer, late, compact, twice):
+@given(PAIRS, st.lists(PAIRS, max_size=4), PAIRS, st.booleans(), st.booleans(), st.sampled_from([1, 4, 1 << 14]))
+def test_it_holds_the_union(first, finer, late, compact, twice, slice_cells):
     window = filled(first, compact)
     sources = [filled(pairs, not compact) for pairs in finer]
-    for source in sources * (2 if twice else 1):
-        window.absorb(source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_QUEUE_MIN", slice_cells)
+        for source in sources * (2 if twice else 1):
+            window.absorb(source)
     assert [held(source) for source in sources] == [plain(pairs) for pairs in finer], (
         "the finer ones are left as they are"
     )

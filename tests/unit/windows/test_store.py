@@ -126,6 +126,35 @@ def test_the_queue_is_sorted_in_exactly_beyond_its_bound(extra):
     assert window.raw_bytes == 100 * 8 + 300 * 4
 
 
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_rows_of_several_windows_are_sorted_in_exactly_beyond_the_bound_of_the_store(extra):
+    store, count = WindowStore(LARGE), QUEUE + extra
+    places = np.arange(count)
+    store.add(places % 2 * 10, np.zeros(count, np.int32), (places % 60).astype(np.uint32), places)
+    assert store._queued == (0 if extra > 0 else count)
+    assert store.raw_bytes() == (8 if extra > 0 else 16) * count
+    assert contents(store) == {10 * odd: {0: set(range(odd, 60, 2))} for odd in (0, 1)}
+
+
+def test_a_window_that_stays_keeps_no_rows_of_those_that_were_dropped():
+    """Rows that were sorted by window together lie in one column; a window holds its own part of it alone."""
+    count = 100_000
+    gc.collect()
+    tracemalloc.start()
+    try:
+        store = WindowStore(LARGE)
+        starts = np.where(np.arange(count) < 10, 20, 10)
+        store.add(starts, np.arange(count, dtype=np.int32), np.zeros(count, np.uint32), np.arange(count))
+        del starts
+        store.drop(10)
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert store.live_keys().tolist() == list(range(10))
+    assert held < count, held
+
+
 def test_a_large_window_lets_its_queue_grow_with_it(monkeypatch):
     """A sort of everything is paid for by an eighth of it in new rows."""
     monkeypatch.setattr(store_module, "_QUEUE_MIN", 4)

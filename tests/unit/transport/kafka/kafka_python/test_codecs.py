@@ -34,6 +34,18 @@ def test_up_to_the_bound_everything_comes_out(name, size):
         decompressed(codec, encode(data), size - 1)
 
 
+@pytest.mark.parametrize("name", ["gzip", "zstd"])
+def test_the_bound_is_that_of_all_parts_together(name):
+    """Both formats allow several parts one behind the other, and gzip zeros behind each."""
+    codec, encode = ENCODE[name]
+    parts = [b"first" * 40, b"second" * 50, b"third" * 60]
+    padding = bytes(3) if name == "gzip" else b""
+    data, whole = b"".join(encode(part) + padding for part in parts), b"".join(parts)
+    assert decompressed(codec, data, len(whole)) == whole
+    with pytest.raises(ValueError, match=f"more than {len(whole) - 1} bytes"):
+        decompressed(codec, data, len(whole) - 1)
+
+
 @pytest.mark.parametrize("name", ENCODE)
 def test_a_bomb_takes_no_more_memory_than_is_allowed(name):
     codec, encode = ENCODE[name]
