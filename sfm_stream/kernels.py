@@ -73,6 +73,10 @@ class Native(Protocol):
     @property
     def PlainRecords(self) -> type[PlainRecords]: ...
 
+    def bitmap(self, cells: Buffer, nbytes: int) -> bytes:
+        """nbytes bytes in which the bits of these cells are set, the lowest first. cells: uint32, below 8 * nbytes."""
+        ...
+
     def compare(self, digits: Buffer, wanted: int) -> tuple[bytes, bytes]:
         """(packed bits, the lowest first, of digit < wanted; uint32, where a digit is equal), for digits of a byte."""
         ...

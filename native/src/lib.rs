@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod bitmap;
 mod buffers;
 mod codecs;
 mod extract;
@@ -19,6 +20,7 @@ mod times;
 fn sfm_stream_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<extract::PlainRecords>()?;
+    module.add_function(wrap_pyfunction!(bitmap::bitmap, module)?)?;
     module.add_function(wrap_pyfunction!(flip::compare, module)?)?;
     module.add_function(wrap_pyfunction!(flip::settle, module)?)?;
     Ok(())

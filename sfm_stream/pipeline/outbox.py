@@ -17,7 +17,8 @@ So what is public stays public, and nothing more follows. What a record is by it
 which record may follow in outbox_epoch.py.
 
 A successor also reads what was copied of windows that no marker has closed. It does not copy these releases again, but
-refuses a second payload for them.
+refuses a second payload for them. Payloads are told apart by 128 bits of a fast hash, since ingest workers alone write
+here: what they draw twice differs by chance, and nobody chooses it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from itertools import islice
 from typing import Annotated
 
 import msgspec
+from xxhash import xxh3_128_digest
 
 from sfm_stream.errors import ConflictError, SfmStreamError, StateError
 from sfm_stream.pipeline.counting.releases import MARKER_KEY
@@ -37,7 +39,7 @@ from sfm_stream.pipeline.outbox_record import OutboxRecords, RunRelease
 from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, Commit, Record, Step
 from sfm_stream.units import SKETCHES
-from sfm_stream.wire.codec import CloseMarker, Release, payload_digest
+from sfm_stream.wire.codec import CloseMarker, Release
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 
@@ -192,10 +194,10 @@ class OutboxCopy:
         epoch = self._epochs.setdefault(like.epoch, OutboxEpoch())
         _require_agreement(epoch, like, where)
         if isinstance(record, CloseMarker):
-            _take_marker(epoch, record, payload_digest(payload), where)
+            _take_marker(epoch, record, xxh3_128_digest(payload), where)
             to_publish = Record(SKETCHES, self._partition, MARKER_KEY, payload, record.through_ms)
         else:
-            _take_release(epoch, record, payload_digest(payload), offset, where)
+            _take_release(epoch, record, xxh3_128_digest(payload), offset, where)
             to_publish = Record(SKETCHES, self._partition, record.key, payload, record.like.window.end_ms)
         due_ms = to_publish.timestamp_ms + (self._hold_ms or 0)
         return _Waiting(offset, to_publish, due_ms, len(to_publish.key) + len(payload))

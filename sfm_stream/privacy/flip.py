@@ -48,18 +48,18 @@ def flip(raw: SecretSketch, epsilon: Epsilon, coins: Coins = SYSTEM_COINS, *, co
     for_bits, for_count = parts_of(epsilon, count_share)
     threshold, bits = flip_threshold_of(for_bits), raw.bits
     flipped = flip_bits(bits, threshold, coins).tobytes()
-    count = noisy_count(bits, DiscreteLaplace.of(for_count), coins) if for_count else None
+    count = NoisyCount(noisy_count(bits, DiscreteLaplace.of(for_count), coins), for_count) if for_count else None
     return SfmSketch(raw.shape, threshold, raw.hash.name, flipped, count)
 
 
-def noisy_count(bits: NDArray[np.uint8], noise: DiscreteLaplace, coins: Coins) -> NoisyCount:
+def noisy_count(bits: NDArray[np.uint8], noise: DiscreteLaplace, coins: Coins) -> int:
     """The number of set bits plus noise of coins of its own. An item changes the number by at most 1.
 
     The noise is any integer and the sum is not cut off at 0. It is cut off at 64 bits, which no noise ever reaches.
     """
     words = bits.view(np.uint64) if bits.size % 8 == 0 else bits
     value = int(np.add.reduce(np.bitwise_count(words), dtype=np.int64)) + noise.draw_one(coins)
-    return NoisyCount(min(max(value, INT64_MIN), INT64_MAX), noise.epsilon)
+    return min(max(value, INT64_MIN), INT64_MAX)
 
 
 def flip_bits(

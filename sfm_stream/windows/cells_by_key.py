@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream import kernels
 from sfm_stream.sketch.folding import fold_bits, fold_cells
 from sfm_stream.sketch.shape import SketchShape
 
@@ -34,10 +35,18 @@ class CellsByKey:
         bitmap = self._bitmaps.get(key_id)
         if bitmap is not None:
             return fold_bits(bitmap, self._held, self.shape)
-        bits = np.zeros(self.shape.cells, np.bool_)
         # Of the type of the column: numpy would convert the whole column to that of a Python int, for each key.
         index = int(np.searchsorted(self._keys, np.int32(key_id)))
         if index < len(self._keys) and self._keys[index] == key_id:
             cells = self._cells[self._ends[index - 1] if index else 0 : self._ends[index]]
-            bits[fold_cells(cells, self._held, self.shape)] = True
-        return np.packbits(bits, bitorder="little")
+            return _bitmap(fold_cells(cells, self._held, self.shape), self.shape)
+        return np.zeros(self.shape.nbytes, np.uint8)
+
+
+def _bitmap(cells: NDArray[np.uint32], shape: SketchShape) -> NDArray[np.uint8]:
+    """Shape (shape.nbytes,): the packed bitmap in which these cells are set."""
+    if (native := kernels.native()) is not None:
+        return np.frombuffer(native.bitmap(cells.view(np.uint8).data.toreadonly(), shape.nbytes), np.uint8)
+    bits = np.zeros(shape.cells, np.bool_)
+    bits[cells] = True
+    return np.packbits(bits, bitorder="little")

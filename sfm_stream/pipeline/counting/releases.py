@@ -105,10 +105,11 @@ class ReleaseDraw:
         value = self._form_of(window, key, noisy, count).write(key, noisy, count)
         return Record(SKETCHES, self._partition, key, value, window.end_ms)
 
-    def _form_of(self, window: Window, key: bytes, noisy: bytes, count: NoisyCount | None) -> ReleaseForm:
+    def _form_of(self, window: Window, key: bytes, noisy: bytes, count: int | None) -> ReleaseForm:
         """The form of the releases of a window, made of the first of them, which is checked field by field."""
         if self._form is None or self._form[:2] != (window, count is not None):
             plan, span = self._plan, self._span
+            counted = NoisyCount(count, span.count_epsilon) if count is not None and span.count_epsilon else None
             like = Release(
                 pipeline=plan.pipeline,
                 epoch=plan.epoch,
@@ -117,7 +118,7 @@ class ReleaseDraw:
                 window=window,
                 key=key,
                 unit=plan.unit,
-                sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy, count),
+                sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy, counted),
                 span=self._name,
             )
             self._form = (window, count is not None, ReleaseForm(like))
