@@ -100,7 +100,7 @@ def estimate_many(tallies: Sequence[TallyHistogram], *, confidence: float = 0.95
     """
     require_confidence(confidence)
     found: dict[int, Estimate] = {}
-    alike: dict[tuple[SketchShape, int, int], list[int]] = {}
+    alike: dict[tuple[SketchShape, int, int, bool], list[int]] = {}
     for number, tally in enumerate(tallies):
         if 2 * tally.flip_threshold >= GRID:
             found[number] = judged(NOTHING, confidence)
@@ -108,10 +108,12 @@ def estimate_many(tallies: Sequence[TallyHistogram], *, confidence: float = 0.95
             count = None if tally.sizes is None else tally.sizes.counts[0]
             found[number] = judged(_of_release(tally, tally.cells[:, 1], count, confidence), confidence)
         else:
-            alike.setdefault((tally.shape, tally.flip_threshold, tally.releases), []).append(number)
-    for (shape, flip_threshold, _), numbers in alike.items():
-        given = [(tallies[number].cells, tallies[number].sizes) for number in numbers]
-        solutions = union.solve_many(shape, channel_of(flip_threshold), given, confidence)
+            kind = (tally.shape, tally.flip_threshold, tally.releases, tally.sizes is None)
+            alike.setdefault(kind, []).append(number)
+    for (shape, flip_threshold, *_), numbers in alike.items():
+        histograms = [tallies[number].cells for number in numbers]
+        sizes = [known for number in numbers if (known := tallies[number].sizes) is not None] or None
+        solutions = union.solve_many(shape, channel_of(flip_threshold), histograms, sizes, confidence)
         found |= {number: judged(each, confidence) for number, each in zip(numbers, solutions, strict=True)}
     return [found[number] for number in range(len(tallies))]
 

@@ -21,12 +21,12 @@ _TERMS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occupancy:
-    """Empty cells by level at each of several n. All arrays have shape (points, levels) unless said otherwise."""
+    """Empty cells by level at each of several n. All arrays have shape (.., points, levels) unless said otherwise."""
 
     sizes: Array
     """Shape (levels,): cells of each level."""
     n: Array
-    """Shape (points,)."""
+    """Shape (.., points)."""
     empty: Array
     """Probability that a cell is empty, gamma^n, in 0..1 (eq. 1)."""
     slope: Array
@@ -36,38 +36,44 @@ class Occupancy:
 
     @classmethod
     def at(cls, layout: BitmapLayout, n: Array) -> Occupancy:
-        """n: shape (points,), each >= 0 and finite."""
+        """n: shape (.., points), each >= 0 and finite."""
         log_gamma = np.log1p(-layout.rho)
-        empty = np.exp(n[:, None] * log_gamma)
+        empty = np.exp(n[..., None] * log_gamma)
         return cls(layout.sizes, n, empty, empty * log_gamma, layout.rho / (1.0 - layout.rho))
 
     def covariance(self) -> Array:
-        """Shape (points, levels, levels): covariance of the numbers of empty cells of two levels (eq. 7)."""
+        """Shape (.., points, levels, levels): covariance of the numbers of empty cells of two levels (eq. 7)."""
         pairs = self.sizes[:, None] * self.sizes - np.diag(self.sizes)
-        joint = np.expm1(self.n[:, None, None] * np.log1p(-self.odds[:, None] * self.odds))
-        joint *= pairs * self.empty[:, :, None] * self.empty[:, None, :]
+        joint = np.expm1(self.n[..., None, None] * np.log1p(-self.odds[:, None] * self.odds))
+        joint *= pairs * self.empty[..., :, None] * self.empty[..., None, :]
         own = self.sizes * self.empty * (1.0 - self.empty)
         return np.asarray(joint + own[..., None] * np.eye(len(self.sizes)))
 
     def variance_of(self, weights: Array, cell_variance: Array) -> Array:
-        """Shape (points,): the variance of sum_j weights_j Z_j (eq. 9). Both arguments as in covariance_of."""
+        """Shape (.., points): the variance of sum_j weights_j Z_j (eq. 9). Both arguments as in covariance_of."""
         return self.covariance_of(weights, weights, cell_variance)
 
     def covariance_of(self, first: Array, second: Array, cell_variance: Array) -> Array:
-        """Shape (points,): the covariance of sum_j first_j Z_j with sum_j second_j Z_j (eq. 9).
+        """Shape (.., points): the covariance of sum_j first_j Z_j with sum_j second_j Z_j (eq. 9).
 
         Z_j is the sum of z over the cells of level j; z has mean 1 in an empty cell and 0 in any other. Given which
         cells are empty, z is independent between cells. cell_variance: the variance of z in one cell of each level.
-        All arguments: shape (points, levels).
+        All arguments: shape (.., points, levels).
         """
         own = (first * second * cell_variance) @ self.sizes  # eq. 9, first term
         one, two = first * self.empty, second * self.empty
-        shared = np.zeros_like(own)
-        coefficient = np.ones_like(own)
-        for power in range(1, _TERMS + 1):
-            coefficient = coefficient * (power - 1 - self.n) / power
-            share = self.sizes * self.odds**power
-            shared += coefficient * (one @ share) * (two @ share)  # eq. 9, second term
-        # Eq. 9, third term: the second one counts each cell as a pair with itself.
-        within = (one * two * np.expm1(self.n[:, None] * np.log1p(-(self.odds**2)))) @ self.sizes
-        return np.asarray(own + shared - within)
+        coefficients, shares, within = self.between_cells()
+        shared = np.sum(coefficients * (one @ shares) * (two @ shares), axis=-1)  # eq. 9, second term
+        return np.asarray(own + shared - np.sum(one * two * within, axis=-1))
+
+    def between_cells(self) -> tuple[Array, Array, Array]:
+        """What the second and the third term of eq. 9 need, whatever the weights are.
+
+        The coefficients of the series, shape (.., points, terms); the cells of a level times each power of its odds,
+        shape (levels, terms); and what the second term has too much, for each level and square of a weight: it counts
+        each cell as a pair with itself.
+        """
+        powers = np.arange(1, _TERMS + 1)
+        coefficients = np.asarray(np.cumprod((powers - 1 - self.n[..., None]) / powers, axis=-1))
+        shares = self.sizes[:, None] * self.odds[:, None] ** powers
+        return coefficients, shares, np.expm1(self.n[..., None] * np.log1p(-(self.odds**2))) * self.sizes

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.estimation.intervals import Acceptance
-from sfm_stream.estimation.score import Scores, Signal, Solution, invert
+from sfm_stream.estimation.score import Scores, Signal, Solution, invert, maximum
 from sfm_stream.sketch.layout import BitmapLayout
 from sfm_stream.sketch.mechanism import Channel
 
 Array = NDArray[np.float64]
+_ANY_CONFIDENCE = 0.95
 
 
 def solve(
@@ -27,6 +28,13 @@ def solve(
     """
     scores, accepted = table(layout, channel, confidence)
     return invert(scores, accepted, level_sums(layout, channel, ones))
+
+
+def most_likely(layout: BitmapLayout, channel: Channel, ones: NDArray[np.float64]) -> tuple[float, float]:
+    """(the estimate, its standard error) alone. ones: as in solve."""
+    scores, _ = table(layout, channel, _ANY_CONFIDENCE)
+    score = scores.of(level_sums(layout, channel, ones))
+    return maximum(scores.n, score, scores.spread, scores.standard_error)
 
 
 def level_sums(

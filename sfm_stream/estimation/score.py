@@ -39,7 +39,8 @@ class Signal:
     empty_variance: float
     """Variance of z in an empty cell, > 0."""
     set_square: Array
-    """Shape (levels,), > 0: mean square of z over the cells of a level that are set."""
+    """Shape (levels,), > 0: mean square of z over the cells of a level that are set; of several signals that differ in
+    nothing else, shape (signals, 1, levels)."""
 
     @property
     def noise_floor(self) -> float:
@@ -60,7 +61,10 @@ def grid(noise_floor: float, capacity: float) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """All of the score that does not depend on the data, at several n. Shapes (points,) unless said otherwise."""
+    """All of the score that does not depend on the data, at several n.
+
+    Shapes (points,) unless said otherwise. Of several signals (signals, points); for these only `at` is meant.
+    """
 
     n: Array
     weights: Array
@@ -78,7 +82,7 @@ class Scores:
 
     @classmethod
     def at(cls, signal: Signal, n: Array) -> Scores:
-        """n: shape (points,), ascending from 0 to at most the capacity."""
+        """n: shape (points,), ascending from 0 to at most the capacity; of several signals (signals, points)."""
         sizes = signal.layout.sizes
         cells = Occupancy.at(signal.layout, n)
         occupied = 1.0 - cells.empty
@@ -86,7 +90,7 @@ class Scores:
         raw = cells.slope / variance  # eq. 5
         information = (raw * cells.slope) @ sizes  # eq. 6
         spread = np.sqrt(np.maximum(cells.variance_of(raw, variance), TINY * information))
-        weights = raw / spread[:, None]
+        weights = raw / spread[..., None]
         offset = (weights * cells.empty) @ sizes
         distance = np.maximum(offset - weights @ sizes, 0.0)
         error = spread / information
@@ -99,9 +103,7 @@ class Scores:
         Around 0 the half of the estimates that is above it has the error: its share grows from none at one standard
         error below 0 to all of it at one above.
         """
-        raw = np.where(root > 0.0, root, below)
-        share = np.clip(0.5 + 0.5 * raw / self.standard_error[0], 0.0, 1.0)
-        return np.asarray(raw - share * np.interp(root, self.n, self.bias))
+        return without_bias(root, below, self.standard_error[0], np.interp(root, self.n, self.bias))
 
     def of(self, sums: Array) -> Array:
         """Shape (points,): the score in standard deviations. sums: shape (levels,), the Z_j."""
@@ -126,15 +128,29 @@ def invert(scores: Scores, accepted: Acceptance, sums: Array) -> Solution:
     does not change its sign. `high` is infinite if the capacity is accepted. sums: shape (levels,), the Z_j.
     """
     score = scores.of(sums)
+    value, error, low, high = inverted(scores.n, score, scores.spread, scores.standard_error, accepted)
+    below = np.minimum(0.0, score[0] * scores.standard_error[0])
+    return Solution(value, float(scores.unclamped(np.array(value), below)), error, low, high)
+
+
+def inverted(
+    n: Array, score: Array, spread: Array, standard_error: Array, accepted: Acceptance
+) -> tuple[float, float, float, float]:
+    """(the estimate, its standard error, low, high), as in `invert`. Arrays: shape (points,), as those of Scores."""
+    value, error = maximum(n, score, spread, standard_error)
     below, above = accepted.beyond(score)
-    value, error = _maximum(scores, score)
     first = int(np.argmax(below <= 0.0)) if below.min() <= 0.0 else len(score) - 1
     last = len(score) - 1 - int(np.argmax(above[::-1] >= 0.0))
-    low = _crossing(scores.n, below, first - 1) if first else 0.0
-    high = _crossing(scores.n, above, last) if last < len(score) - 1 else math.inf
-    below = np.minimum(0.0, score[0] * scores.standard_error[0])
-    unclamped = float(scores.unclamped(np.array(value), below))
-    return Solution(value, unclamped, error, min(low, value), max(high, value))
+    low = _crossing(n, below, first - 1) if first else 0.0
+    high = _crossing(n, above, last) if last < len(score) - 1 else math.inf
+    return value, error, min(low, value), max(high, value)
+
+
+def without_bias(root: Array, below: Array, error_at_0: Array, bias: Array) -> Array:
+    """As Scores.unclamped, given the standard error at n = 0 and the bias at the root."""
+    raw = np.where(root > 0.0, root, below)
+    share = np.clip(0.5 + 0.5 * raw / error_at_0, 0.0, 1.0)
+    return np.asarray(raw - share * bias)
 
 
 def unclamped_of_many(scores: Scores, sums: Array) -> tuple[Array, Array]:
@@ -143,7 +159,7 @@ def unclamped_of_many(scores: Scores, sums: Array) -> tuple[Array, Array]:
     The estimate is the `unclamped` of `invert`, up to a thirtieth of the standard error: roots are interpolated
     linearly here, for all sketches at once.
     """
-    score = sums @ scores.weights.T - scores.offset
+    score = (sums[:, None] @ scores.weights.T)[:, 0] - scores.offset  # each row by itself, however many there are
     slope = score * scores.spread
     steps = 0.5 * (slope[:, 1:] + slope[:, :-1]) * np.diff(scores.n)
     rows = np.arange(len(score))
@@ -175,16 +191,16 @@ def believed(bias: Array, error: Array) -> Array:
     return np.asarray(bias * np.clip(2.0 - np.abs(bias) / (_MOST_BIAS * error), 0.0, 1.0))
 
 
-def _maximum(scores: Scores, score: Array) -> tuple[float, float]:
-    """(the global maximum of the integral of U, the standard error there)."""
-    slope = score * scores.spread
-    steps = 0.5 * (slope[1:] + slope[:-1]) * np.diff(scores.n)
+def maximum(n: Array, score: Array, spread: Array, standard_error: Array) -> tuple[float, float]:
+    """(the global maximum of the integral of U, the standard error there). Arrays: shape (points,)."""
+    slope = score * spread
+    steps = 0.5 * (slope[1:] + slope[:-1]) * (n[1:] - n[:-1])
     peak = int(np.argmax(np.concatenate(([0.0], np.cumsum(steps)))))
     left = peak if slope[peak] > 0.0 else peak - 1
     if left < 0 or left + 1 == len(score):
-        return float(scores.n[peak]), float(scores.standard_error[peak])
-    value = _crossing(scores.n, score, left)
-    return value, float(np.interp(value, scores.n, scores.standard_error))
+        return float(n[peak]), float(standard_error[peak])
+    value = _crossing(n, score, left)
+    return value, float(np.interp(value, n, standard_error))
 
 
 def _crossing(n: Array, values: Array, left: int) -> float:
@@ -213,9 +229,8 @@ def _root(function: Callable[[float], tuple[float, float]], low: float, high: fl
     for _ in range(40):
         value, slope = function(at)
         low, high = (at, high) if value > 0.0 else (low, at)
-        step = at - value / slope if slope < 0.0 else low
-        step = step if low < step < high else 0.5 * (low + high)
+        step = at - value / slope if slope < 0.0 else math.inf
         if abs(step - at) < 1e-10:
             break
-        at = step
+        at = step if low < step < high else 0.5 * (low + high)
     return at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,24 +15,30 @@ from sfm_stream.sketch.mechanism import Channel
 from sfm_stream.sketch.shape import SketchShape
 
 
-def fit_start(
+def fit_starts(
     shape: SketchShape,
     channel: Channel,
-    histogram: NDArray[np.int64],
-    of_moment: float | None,
+    histograms: Sequence[NDArray[np.int64]],
+    informative: bool,
     sizes: SizeEstimates | None,
-) -> float:
-    """Items. of_moment: the confidence of the moment, None where it holds no information. sizes: None if not known."""
+) -> list[float]:
+    """Items, for each tally. informative: whether the moment holds information. sizes: None if not known."""
+    starts = [_start(shape, channel, histogram, informative) for histogram in histograms]
+    if sizes is None:
+        return [start for start, _ in starts]
+    bounds = zip(starts, sizes.values.max(axis=1).tolist(), sizes.total.tolist(), strict=True)
+    return [min(max(start, largest, 0.5), max(total, smallest)) for (start, smallest), largest, total in bounds]
+
+
+def _start(
+    shape: SketchShape, channel: Channel, histogram: NDArray[np.int64], informative: bool
+) -> tuple[float, float]:
+    """(a rough estimate of the union, a rough lower bound of it)."""
     releases = histogram.shape[1] - 1
-    mean = one_sketch.solve(shape, channel, histogram @ (np.arange(releases + 1) / releases), 0.95)
-    # The estimate from the mean of the windows' level counts: a rough lower bound of the union.
-    smallest = max(mean.value, 0.5 * mean.standard_error, 0.5)
-    start = smallest * math.sqrt(releases)
-    if of_moment is not None:
-        # A first moment estimate, with the largest possible mean square, says where to begin the fit.
-        largest_square = np.full(shape.levels, moment_estimate.set_square(channel, releases, np.array([1])))
-        rough = moment_estimate.solve(shape, channel, histogram, largest_square, of_moment)
-        start = min(max(rough.value, smallest), 100.0 * releases * smallest)
-    if sizes:
-        start = min(max(start, float(sizes.values.max()), 0.5), max(sizes.total, smallest))
-    return start
+    # The estimate from the mean of the windows' level counts.
+    value, error = one_sketch.most_likely(shape, channel, histogram @ (np.arange(releases + 1) / releases))
+    smallest = max(value, 0.5 * error, 0.5)
+    if not informative:
+        return smallest * math.sqrt(releases), smallest
+    rough = moment_estimate.rough_value(shape, channel, histogram)
+    return min(max(rough, smallest), 100.0 * releases * smallest), smallest

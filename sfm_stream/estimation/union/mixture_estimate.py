@@ -46,40 +46,50 @@ _MAX_PASSES, _NEAR = 4, 0.7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """The histogram of the levels that hold information about n."""
+    """The histograms of the levels that hold information about n, of one or more tallies with equally many of them."""
 
     buckets: float
     rate: Array
-    """Shape (levels,): lambda_j for n = 1."""
+    """Shape (tallies, levels): lambda_j for n = 1."""
     counts: Array
-    """Shape (levels, columns): cells with these counts."""
+    """Shape (tallies, levels, columns): cells with these counts."""
 
     @classmethod
     def near(cls, shape: SketchShape, hypotheses: OverlapHypotheses, histogram: NDArray[np.int64], n: float) -> Levels:
-        """The levels that are not full at n, without those with less than a fiftieth of the fullest one's items."""
+        """Of one tally: the levels that are not full at n, without those with less than a fiftieth of the items of the
+        fullest one."""
         rate = -np.log1p(-shape.rho)
         partial = n * rate < max(_MOST, float(n * rate.min()) * 1.001)
         used = partial & (n * rate > _FEWEST * min(1.0, float(n * rate[partial].max())))
         counts = np.add.reduceat(histogram[used], hypotheses.first_counts, axis=1).astype(np.float64)
-        return cls(float(counts[0].sum()), rate[used], counts)
+        return cls(float(counts[0].sum()), rate[None, used], counts[None])
+
+    @classmethod
+    def of(cls, tallies: Sequence[Levels]) -> Levels:
+        """Of several tallies together."""
+        rate, counts = (np.concatenate([getattr(each, name) for each in tallies]) for name in ("rate", "counts"))
+        return cls(tallies[0].buckets, rate, counts)
 
     def log_likelihood(self, density: Array) -> Array:
-        """Shape (..,). density: shape (.., levels, columns), what a hypothesis expects in a cell."""
-        return np.asarray(np.sum(self.counts * np.log(np.maximum(density, TINY)), axis=(-2, -1)))
+        """Shape (tallies, ..). density: shape (tallies, .., levels, columns), what a hypothesis expects in a cell."""
+        tallies, *each = self.counts.shape
+        counts = self.counts.reshape(tallies, *[1] * (density.ndim - 3), *each)
+        return np.asarray(np.sum(counts * np.log(np.maximum(density, TINY)), axis=(-2, -1)))
 
-    def misfit(self, density: Array) -> float:
-        """How far the counts are from a density, in standard deviations of what chance makes (eq. 32).
+    def misfit(self, density: Array) -> Array:
+        """Shape (tallies,): how far counts are from a density, in standard deviations of what chance makes (eq. 32).
 
-        Columns of a level in which less than one cell is expected are one column.
+        density: shape (tallies, levels, columns). Columns of a level in which less than one cell is expected are one.
         """
         expected = self.buckets * density
         rare = expected < 1.0
         terms = np.where(rare, 0.0, (self.counts - expected) ** 2 / np.maximum(expected, 1.0))
-        rest = np.where(rare, expected, 0.0).sum(axis=1)
-        left = np.where(rare, self.counts, 0.0).sum(axis=1)
-        pearson = float(terms.sum() + np.sum((left - rest) ** 2 / np.maximum(rest, 1.0)))
-        freedom = max(1, expected.size - int(rare.sum()) - len(expected) + int(rare.any(axis=1).sum()))
-        return (pearson - freedom) / math.sqrt(2.0 * freedom)
+        rest = np.where(rare, expected, 0.0).sum(axis=2)
+        left = np.where(rare, self.counts, 0.0).sum(axis=2)
+        pearson = terms.sum(axis=(1, 2)) + np.sum((left - rest) ** 2 / np.maximum(rest, 1.0), axis=1)
+        columns = expected[0].size - rare.sum(axis=(1, 2))
+        freedom = np.maximum(1, columns - expected.shape[1] + rare.any(axis=2).sum(axis=1))
+        return np.asarray((pearson - freedom) / np.sqrt(2.0 * freedom))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,32 +145,33 @@ def _batches(levels: dict[int, Levels], hypotheses: OverlapHypotheses) -> Iterat
     most = max(1, _BATCH_BYTES // (hypotheses.added.nbytes + hypotheses.added_counts.nbytes))
     by_levels: dict[int, list[int]] = {}
     for number, of_tally in levels.items():
-        by_levels.setdefault(len(of_tally.rate), []).append(number)
+        by_levels.setdefault(of_tally.rate.shape[1], []).append(number)
     for numbers in by_levels.values():
         for low in range(0, len(numbers), most):
             yield numbers[low : low + most]
 
 
-def mean_where_set(mixture: Mixture, shape: SketchShape, value_of_m: Array) -> Array:
-    """Shape (levels,): the mean of a function of m over the cells of each level that are set in some window.
+def means_where_set(mixtures: Sequence[Mixture], shape: SketchShape, value_of_m: Array) -> Array:
+    """Shape (mixtures, levels): the mean of a function of m over the cells of each level that are set in some window.
 
     value_of_m: the function at the states above 0, shape (states - 1,).
     """
-    occupied = poisson(-mixture.n * np.log1p(-shape.rho))[:, 1:]
+    n, set_windows = np.array([each.n for each in mixtures]), np.stack([each.set_windows for each in mixtures])
+    occupied = poisson(n[:, None] * -np.log1p(-shape.rho))[:, 1:]
     total = np.maximum(occupied.sum(axis=1), TINY)
-    return np.asarray(occupied @ (mixture.set_windows @ value_of_m) / total)
+    return np.asarray(((set_windows @ value_of_m)[:, None] @ occupied)[:, 0] / total)
 
 
 def _fitted(
     shape: SketchShape, tallies: Sequence[Levels], hypotheses: OverlapHypotheses, starts: Sequence[float]
 ) -> list[Mixture]:
     """The mean over the hypotheses, of each tally. A fit begins at its start, with equally many items of each kind."""
-    rates, counts = (np.stack([getattr(levels, name) for levels in tallies]) for name in ("rate", "counts"))
-    rows = Rows.of(rates, counts, tallies[0].buckets, hypotheses)
-    kinds = rows.hypotheses.used.sum(axis=1, keepdims=True)
+    data = Levels.of(tallies)
+    rows = Rows.of(data.rate, data.counts, data.buckets, hypotheses)
+    used = hypotheses.used[rows.hypothesis]
     at, most = np.log(starts)[rows.tally, None], math.log(2.0 * shape.capacity)
-    point = Point.at(rows, np.where(rows.hypotheses.used, at - np.log(kinds), 0.0))
-    damping = np.full(len(kinds), 0.1)
+    point = Point.at(rows, np.where(used, at - np.log(used.sum(axis=1, keepdims=True)), 0.0))
+    damping = np.full(len(used), 0.1)
     found: dict[int, Mixture] = {}
     for step in range(_MAX_STEPS + 1):
         gradient, curvature = point.slope(rows)
@@ -169,9 +180,8 @@ def _fitted(
         move = np.linalg.solve(damped, gradient[..., None])[..., 0]
         gain = np.sum(move * gradient, axis=1)
         goes_on = rows.best(gain) >= _LEAST_GAIN if step < _MAX_STEPS else np.zeros(len(gain), np.bool_)
-        for number in np.unique(rows.tally[~goes_on]).tolist():
-            mine = rows.tally == number
-            found[number] = _mean(tallies[number], rows.hypotheses.only(mine), point.only(mine), curvature[mine])
+        if not goes_on.all():
+            found.update(_means(tallies, rows.only(~goes_on), point.only(~goes_on), curvature[~goes_on]))
         if step >= _KEPT_STEPS:
             goes_on &= point.height + _TRUSTED_GAIN * gain > rows.best(point.height) - _BEHIND
         if not goes_on.all():
@@ -187,22 +197,29 @@ def _fitted(
     return [found[number] for number in range(len(tallies))]
 
 
-def _mean(data: Levels, hypotheses: OverlapHypotheses, point: Point, curvature: Array) -> Mixture:
-    """The mean over the hypotheses of one tally, where its fit has ended."""
+def _means(tallies: Sequence[Levels], rows: Rows, point: Point, curvature: Array) -> Iterator[tuple[int, Mixture]]:
+    """The number of each tally and the mean over its hypotheses, where its fit has ended."""
+    items = np.exp(point.log_items) * rows.hypotheses.used[rows.hypothesis]  # the derivatives of n by its variables
+    within = np.sum(items * np.linalg.solve(curvature, items[..., None])[..., 0], axis=1)
     # Eq. 25. The variables are logarithms; the term ln n turns this into a flat prior of n, without which n near 0
     # would have the same weight as any other factor of e.
-    evidence = point.height + hypotheses.log_norm + np.log(point.n) - 0.5 * np.linalg.slogdet(curvature)[1]
-    weight = np.exp(evidence - evidence.max())
-    total = float(weight.sum())
-    weight /= total
-    n = float(weight @ point.n)
-    items = np.exp(point.log_items) * hypotheses.used  # the derivatives of n by its variables
-    within = np.sum(items * np.linalg.solve(curvature, items[..., None])[..., 0], axis=1)
-    return Mixture(
-        n,
-        float(weight @ (within + (point.n - n) ** 2)),  # eq. 33
-        np.tensordot(weight, point.set_windows[:, 1:, 1:], 1),
-        data,
-        np.tensordot(weight, point.density, 1),
-        float(evidence.max()) + math.log(total),
-    )
+    evidence = point.height + rows.hypotheses.log_norm[rows.hypothesis] + np.log(point.n)
+    evidence -= 0.5 * np.linalg.slogdet(curvature)[1]
+    best = rows.best(evidence)
+    weight = np.exp(evidence - best)
+    for number in np.unique(rows.tally).tolist():
+        mine = np.flatnonzero(rows.tally == number)
+        total = float(weight[mine].sum())
+        share, several = weight[mine] / total, point.n[mine]
+        n = float(share @ several)
+        yield (
+            number,
+            Mixture(
+                n,
+                float(share @ (within[mine] + (several - n) ** 2)),  # eq. 33
+                np.tensordot(share, point.set_windows[mine, 1:, 1:], 1),
+                tallies[number],
+                np.tensordot(share, point.density[mine], 1).T,
+                float(best[mine[0]]) + math.log(total),
+            ),
+        )

@@ -6,7 +6,6 @@ so small that most of the time would go into calling numpy; so many tallies stan
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from sfm_stream.estimation.union.overlap_hypotheses import SHARE_WEIGHT, Overlap
 Array = NDArray[np.float64]
 MAX_ITEMS = 16
 """Numbers of items in a cell that are told apart: 0 .. 15, and 16 or more."""
-_LOG_FACTORIALS = np.array([math.lgamma(r + 1) for r in range(MAX_ITEMS)])
+_ITEMS = np.arange(MAX_ITEMS, dtype=np.float64)
 TINY = 1e-40
 _FEW_STATES = 24
 """Up to so many, squaring a matrix is cheaper than a product of a vector more."""
@@ -25,39 +24,58 @@ _FEW_STATES = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """The data and the hypothesis of each row. The rows of one tally follow one another."""
+    """The data and the hypothesis of each row. The rows of one hypothesis follow one another."""
 
     tally: NDArray[np.int64]
     """Shape (rows,): the number of the tally."""
+    hypothesis: NDArray[np.int64]
+    """Shape (rows,): the number of the hypothesis, ascending."""
     rate: Array
     """Shape (rows, levels)."""
     counts: Array
-    """Shape (rows, levels, columns)."""
+    """Shape (rows, columns, levels)."""
     buckets: float
     hypotheses: OverlapHypotheses
 
     @classmethod
     def of(cls, rate: Array, counts: Array, buckets: float, hypotheses: OverlapHypotheses) -> Rows:
         """Every tally under every hypothesis. rate, counts: shapes (tallies, levels) and (tallies, levels, columns)."""
-        tallies, each = len(rate), len(hypotheses.used)
-        tally = np.repeat(np.arange(tallies), each)
-        every = hypotheses.only(np.tile(np.arange(each), tallies))
-        return cls(tally, rate[tally], counts[tally], buckets, every)
+        tally = np.tile(np.arange(len(rate)), len(hypotheses.used))
+        hypothesis = np.repeat(np.arange(len(hypotheses.used)), len(rate))
+        return cls(tally, hypothesis, rate[tally], counts.transpose(0, 2, 1)[tally], buckets, hypotheses)
 
     def only(self, chosen: NDArray[np.bool_]) -> Rows:
         """Some of the rows. chosen: shape (rows,)."""
-        kept = self.tally[chosen], self.rate[chosen], self.counts[chosen]
-        return Rows(*kept, self.buckets, self.hypotheses.only(chosen))
+        kept = self.tally[chosen], self.hypothesis[chosen], self.rate[chosen], self.counts[chosen]
+        return Rows(*kept, self.buckets, self.hypotheses)
 
     def best(self, of_rows: Array) -> Array:
         """Shape (rows,): the largest value among the rows of the same tally."""
-        first = np.flatnonzero(np.diff(self.tally, prepend=-1))
-        return np.asarray(np.maximum.reduceat(of_rows, first).repeat(np.diff(first, append=len(self.tally))))
+        found = np.full(int(self.tally.max(initial=0)) + 1, -np.inf)
+        np.maximum.at(found, self.tally, of_rows)
+        return found[self.tally]
+
+    def of_each_hypothesis(self, factors: Array, of_rows: Array) -> Array:
+        """The matrix product of the factor of each row's hypothesis with what the row has.
+
+        factors: shape (hypotheses, m, n). of_rows: shape (rows, n, p). Gives shape (rows, m, p).
+        """
+        product = np.empty((len(of_rows), factors.shape[1], of_rows.shape[2]))
+        ends = np.searchsorted(self.hypothesis, np.arange(len(factors)), side="right").tolist()
+        first = 0
+        for factor, end in zip(factors, ends, strict=True):
+            if first < end:
+                np.matmul(factor, of_rows[first:end], out=product[first:end])
+            first = end
+        return product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """The fit of each row at one point. First axis of every array: rows."""
+    """The fit of each row at one point. First axis of every array: rows.
+
+    Levels are the last axis, along which numpy has least to do for each number.
+    """
 
     log_items: Array
     """Shape (rows, kinds): ln of the number of items of each kind."""
@@ -65,29 +83,30 @@ class Point:
     set_windows: Array
     """Shape (rows, items + 1, states): q_r (eq. 22)."""
     states: Array
-    """Shape (rows, levels, states): the distribution of the state of a cell."""
+    """Shape (rows, states, levels): the distribution of the state of a cell."""
     density: Array
-    """Shape (rows, levels, columns): the distribution of its noisy count (eq. 21)."""
+    """Shape (rows, columns, levels): the distribution of its noisy count (eq. 21)."""
     height: Array
     """ln likelihood plus ln prior, the latter up to a constant."""
 
     @classmethod
     def at(cls, data: Rows, log_items: Array) -> Point:
         """log_items: shape (rows, kinds), any finite number for padding."""
-        hypotheses = data.hypotheses
-        items = np.exp(log_items) * hypotheses.used
+        hypotheses, row = data.hypotheses, data.hypothesis
+        used = hypotheses.used[row]
+        items = np.exp(log_items) * used
         n = items.sum(axis=1)
         share = items / n[:, None]
-        kinds, states = hypotheses.added.shape[1:3]
-        one_more = (share[:, None] @ hypotheses.added.reshape(-1, kinds, states**2)).reshape(-1, states, states)
+        states = hypotheses.counts.shape[0]
+        one_more = data.of_each_hypothesis(hypotheses.added, share[..., None]).reshape(-1, states, states)
         set_windows = _after_items(one_more)
-        reached = poisson(n[:, None] * data.rate) @ set_windows
-        density = np.maximum(reached @ hypotheses.counts, TINY)  # eq. 21
+        reached = set_windows.transpose(0, 2, 1) @ poisson(n[:, None] * data.rate)
+        density = np.maximum(hypotheses.counts.T @ reached, TINY)  # eq. 21
         height = np.sum(data.counts * np.log(density), axis=(1, 2))
         # Eq. 27, both parts of the prior.
-        unexpected = (log_items - hypotheses.expected_log_share) * hypotheses.used
-        height -= 0.5 * np.sum(unexpected * (hypotheses.bend @ unexpected[..., None])[..., 0], axis=1)
-        height += SHARE_WEIGHT * np.sum((log_items - np.log(n)[:, None]) * hypotheses.used, axis=1)
+        unexpected = (log_items - hypotheses.expected_log_share[row]) * used
+        height -= 0.5 * np.sum(unexpected * (hypotheses.bend[row] @ unexpected[..., None])[..., 0], axis=1)
+        height += SHARE_WEIGHT * np.sum((log_items - np.log(n)[:, None]) * used, axis=1)
         return cls(log_items, n, set_windows, reached, density, height)
 
     @property
@@ -100,10 +119,11 @@ class Point:
 
     def or_else(self, other: Point, better: NDArray[np.bool_]) -> Point:
         """This point for the rows that are `better`, the other point for the rest."""
-        if better.all():
-            return self
-        pairs = zip(self._fields, other._fields, strict=True)
-        return Point(*(np.where(better.reshape(-1, *[1] * (mine.ndim - 1)), mine, its) for mine, its in pairs))
+        if not better.all():
+            worse = ~better
+            for mine, its in zip(self._fields, other._fields, strict=True):
+                mine[worse] = its[worse]
+        return self
 
     def slope(self, data: Rows) -> tuple[Array, Array]:
         """(gradient of the height by log_items, minus its second derivatives), the latter made positive definite.
@@ -111,23 +131,28 @@ class Point:
         The derivative of eq. 21 by ln items of kind i is items_i rate_j (states A_i counts - density). Shapes
         (rows, kinds) and (rows, kinds, kinds).
         """
-        hypotheses = data.hypotheses
-        items = np.exp(self.log_items) * hypotheses.used
-        change = self.states[:, None] @ hypotheses.added_counts - self.density[:, None]
-        change *= (items[..., None] * data.rate[:, None])[..., None]
-        flat = change.reshape(*items.shape, -1)
-        of_likelihood = (flat @ (data.counts / self.density).reshape(len(items), -1, 1))[..., 0]
-        scaled = (change / np.sqrt(self.density)[:, None]).reshape(flat.shape)
+        hypotheses, row = data.hypotheses, data.hypothesis
+        used, bend = hypotheses.used[row], hypotheses.bend[row]
+        rows, kinds = self.log_items.shape
+        items = np.exp(self.log_items) * used
+        change = data.of_each_hypothesis(hypotheses.added_counts, self.states).reshape(rows, kinds, -1)
+        change -= self.density.reshape(rows, 1, -1)
+        of_likelihood = data.counts / self.density
+        of_likelihood *= data.rate[:, None]
+        of_likelihood = items * (change @ of_likelihood.reshape(rows, -1, 1))[..., 0]
+        change *= (data.rate[:, None] / np.sqrt(self.density)).reshape(rows, 1, -1)
         share = items / self.n[:, None]
-        weight = SHARE_WEIGHT * hypotheses.used.sum(axis=1, keepdims=True)
-        unexpected = (self.log_items - hypotheses.expected_log_share) * hypotheses.used
-        gradient = of_likelihood + SHARE_WEIGHT * hypotheses.used - weight * share
-        gradient -= (hypotheses.bend @ unexpected[..., None])[..., 0]
-        curvature = data.buckets * (scaled @ scaled.transpose(0, 2, 1)) + hypotheses.bend
+        weight = SHARE_WEIGHT * used.sum(axis=1, keepdims=True)
+        unexpected = (self.log_items - hypotheses.expected_log_share[row]) * used
+        gradient = of_likelihood + SHARE_WEIGHT * used - weight * share
+        gradient -= (bend @ unexpected[..., None])[..., 0]
+        curvature = data.buckets * (change @ change.transpose(0, 2, 1))
+        curvature *= items[..., None] * items[:, None]
+        curvature += bend
         curvature -= (weight * share)[..., None] * share[:, None]
         # The second derivative of items = exp(log_items) adds the slope itself. For a kind with almost no items the
         # other terms vanish, and this one keeps the matrix positive definite.
-        added = np.where(hypotheses.used, np.maximum(-of_likelihood, SHARE_WEIGHT) + weight * share, 1.0)
+        added = np.where(used, np.maximum(-of_likelihood, SHARE_WEIGHT) + weight * share, 1.0)
         diagonal(curvature)[:] += added
         return gradient, curvature
 
@@ -156,7 +181,10 @@ def diagonal(matrices: Array) -> Array:
 
 
 def poisson(rate: Array) -> Array:
-    """Shape (.., items + 1): Poisson probabilities of 0 .. items - 1 and of more, for each of many rates."""
-    r = np.arange(MAX_ITEMS)
-    exactly = np.exp(r * np.log(rate)[..., None] - rate[..., None] - _LOG_FACTORIALS)
-    return np.concatenate((exactly, np.maximum(1.0 - exactly.sum(axis=-1, keepdims=True), 0.0)), axis=-1)
+    """Shape (.., items + 1, levels): Poisson probabilities of 0 .. items - 1 and of more. rate: shape (.., levels)."""
+    found = np.empty((*rate.shape[:-1], MAX_ITEMS + 1, rate.shape[-1]))
+    np.exp(-rate, out=found[..., 0, :])
+    np.divide(rate[..., None, :], _ITEMS[1:, None], out=found[..., 1:-1, :])
+    np.cumprod(found[..., :-1, :], axis=-2, out=found[..., :-1, :])
+    np.maximum(1.0 - found[..., :-1, :].sum(axis=-2), 0.0, out=found[..., -1, :])
+    return found

@@ -46,10 +46,11 @@ class OverlapHypotheses:
     used: NDArray[np.bool_]
     """Shape (hypotheses, kinds): False for padding."""
     added: Array
-    """Shape (hypotheses, kinds, states, states): A_i, the distribution of a cell's state after one more item of a kind
-    (eq. 23)."""
+    """Shape (hypotheses, states * states, kinds): A_i, the distribution of a cell's state after one more item of a kind
+    (eq. 23), states of before and after in one axis."""
     added_counts: Array
-    """Shape (hypotheses, kinds, states, columns): the same for the noisy count that the cell then shows."""
+    """Shape (hypotheses, kinds * columns, states): the same for the noisy count that the cell then shows, by its state
+    before."""
     expected_log_share: Array
     """Shape (hypotheses, kinds): x0 of eq. 27, ln share up to a constant if shares fall like activity^-2."""
     bend: Array
@@ -61,19 +62,6 @@ class OverlapHypotheses:
     neighbouring counts share a column."""
     first_counts: NDArray[np.int64]
     """Shape (columns,): the first count of each column."""
-
-    def only(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> OverlapHypotheses:
-        """Some of the hypotheses. chosen: shape (hypotheses,), or their numbers, any of them as often as wanted."""
-        return OverlapHypotheses(
-            self.used[chosen],
-            self.added[chosen],
-            self.added_counts[chosen],
-            self.expected_log_share[chosen],
-            self.bend[chosen],
-            self.log_norm[chosen],
-            self.counts,
-            self.first_counts,
-        )
 
 
 @lru_cache(maxsize=24)
@@ -92,7 +80,9 @@ def overlap_hypotheses(channel: Channel, releases: int) -> OverlapHypotheses:
     columns = np.linspace(0, releases + 1, min(releases + 1, _MAX_COLUMNS), endpoint=False)
     first_counts = np.unique(columns.astype(np.int64))
     counts = np.add.reduceat(np.vstack((noise.never_set, noise.when_set)), first_counts, axis=1)
-    return OverlapHypotheses(used, added, added @ counts, expected_log_share, bend, log_norm, counts, first_counts)
+    added_counts = (added @ counts).transpose(0, 1, 3, 2).reshape(len(rows), -1, len(states))
+    added = added.reshape(len(rows), kinds, -1).transpose(0, 2, 1).copy()
+    return OverlapHypotheses(used, added, added_counts, expected_log_share, bend, log_norm, counts, first_counts)
 
 
 def _hypotheses(states: NDArray[np.int64], active: int) -> list[tuple[Array, Array, Array, float]]:

@@ -7,6 +7,7 @@ docs/accuracy.md, eq. 34 to 36.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,96 +28,123 @@ _STEP_OF_SHARES = 1 / 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeEstimates:
-    """The estimate of each window's items, which may be negative, with its standard error. Shapes (windows,)."""
+    """The estimate of the items of each window of several tallies of equally many windows, which may be negative.
+
+    Shapes (tallies, windows). No number of one tally depends on the others.
+    """
 
     values: Array
     errors: Array
+    """Standard errors."""
     laplace_share: Array
     """The part of the variance that is the noise of a noisy count."""
     jumps: Array
     """What a single flipped bit changes at most, in items."""
-    capacity_score: float
-    """The largest score of a window at the capacity, in standard deviations; below 0 where n is known to be smaller."""
-    tables: tuple[tuple[NDArray[np.int64], Scores], ...]
+    capacity_score: Array
+    """The score at the capacity, in standard deviations; below 0 where n is known to be smaller."""
+    tables: tuple[tuple[NDArray[np.bool_], Scores], ...]
     """The windows whose releases have a noisy count of the same epsilon, and their standard errors at every n."""
 
+    def only(self, tallies: list[int]) -> SizeEstimates:
+        """Some of the tallies."""
+        return SizeEstimates(
+            self.values[tallies],
+            self.errors[tallies],
+            self.laplace_share[tallies],
+            self.jumps[tallies],
+            self.capacity_score[tallies],
+            tuple((chosen[tallies], scores) for chosen, scores in self.tables),
+        )
+
     @classmethod
-    def of(cls, shape: SketchShape, channel: Channel, sizes: WindowSizes, confidence: float) -> SizeEstimates:
+    def of(
+        cls, shape: SketchShape, channel: Channel, tallies: Sequence[WindowSizes], confidence: float
+    ) -> SizeEstimates:
         """confidence: whatever the caller estimates with; tables are cached by it."""
-        sums = one_sketch.level_sums(shape, channel, sizes.ones)
-        budgets = np.array([0.0 if count is None else float(count.epsilon) for count in sizes.counts])
-        noisy = np.array([0 if count is None else count.value for count in sizes.counts], np.int64)
-        values, errors, share, jumps, at_capacity = (np.zeros(len(sums)) for _ in range(5))
+        sums = one_sketch.level_sums(shape, channel, np.array([sizes.ones for sizes in tallies]))
+        counts = [[(0.0, 0) if c is None else (float(c.epsilon), c.value) for c in sizes.counts] for sizes in tallies]
+        budgets = np.array([[epsilon for epsilon, _ in row] for row in counts])
+        noisy = np.array([[value for _, value in row] for row in counts], np.int64)
+        values, errors, share, jumps, at_capacity = np.zeros((5, *budgets.shape))
         tables = []
-        for epsilon in np.unique(budgets):
-            rows = np.flatnonzero(budgets == epsilon)
+        for epsilon in np.unique(budgets).tolist():
+            chosen = budgets == epsilon
             if epsilon:
-                variance = with_count.count_variance(float(epsilon))
-                scores, _ = with_count.table(shape, channel, float(epsilon), confidence)
-                data = with_count.with_rest(shape, sums[rows], noisy[rows])
+                variance = with_count.count_variance(epsilon)
+                scores, _ = with_count.table(shape, channel, epsilon, confidence)
+                data = with_count.with_rest(shape, sums[chosen], noisy[chosen])
                 of_bits, of_count = scores.weights[:, :-1] - scores.weights[:, -1:], scores.weights[:, -1]
             else:
                 scores, _ = one_sketch.table(shape, channel, confidence)
-                variance, data, of_bits, of_count = 0.0, sums[rows], scores.weights, np.zeros(len(scores.n))
-            values[rows], errors[rows] = unclamped_of_many(scores, data)
-            at_capacity[rows] = data @ scores.weights[-1] - scores.offset[-1]
-            share[rows] = np.interp(values[rows], scores.n, np.minimum(of_count**2 * variance, 1.0))
+                variance, data, of_bits, of_count = 0.0, sums[chosen], scores.weights, np.zeros(len(scores.n))
+            value, errors[chosen] = unclamped_of_many(scores, data)
+            values[chosen] = value
+            at_capacity[chosen] = np.einsum("wj,j->w", data, scores.weights[-1]) - scores.offset[-1]
+            share[chosen] = np.interp(value, scores.n, np.minimum(of_count**2 * variance, 1.0))
             by_one_bit = np.abs(of_bits).max(axis=1) / channel.gap * scores.standard_error
-            jumps[rows] = np.interp(values[rows], scores.n, by_one_bit)
-            tables.append((rows, scores))
-        return cls(values, errors, share, jumps, float(at_capacity.max()), tuple(tables))
+            jumps[chosen] = np.interp(value, scores.n, by_one_bit)
+            tables.append((chosen, scores))
+        return cls(values, errors, share, jumps, at_capacity, tuple(tables))
 
     @property
-    def total(self) -> float:
-        """All windows together: items, counted once for each window that they are in."""
-        return float(self.values.sum())
+    def total(self) -> Array:
+        """Shape (tallies,): all windows together: items, counted once for each window that they are in."""
+        return np.asarray(self.values.sum(axis=1))
 
     @property
-    def total_error(self) -> float:
-        return math.sqrt(float(np.sum(self.errors**2)))
+    def total_error(self) -> Array:
+        """Shape (tallies,)."""
+        return np.asarray(np.sqrt(np.sum(self.errors**2, axis=1)))
 
     def evened(self) -> Array:
-        """Shape (windows,), >= 0: the values drawn towards their mean by as much as their differences are noise.
+        """Shape (tallies, windows), >= 0: the values drawn towards their mean by as much as they differ by noise.
 
         Eq. 34. They are all equal where they differ no more than chance lets them in 39 of 40 cases.
         """
-        mean, noise = float(self.values.mean()), float(np.mean(self.errors**2))
-        scatter = float(np.mean((self.values - mean) ** 2))
-        chance = noise * (1.0 + 2.0 * math.sqrt(2.0 / len(self.values)))
-        kept = 1.0 - noise / scatter if scatter > chance else 0.0
-        return np.maximum(mean + kept * (self.values - mean), 0.0)
+        mean, noise = self.values.mean(axis=1, keepdims=True), np.mean(self.errors**2, axis=1, keepdims=True)
+        scatter = np.mean((self.values - mean) ** 2, axis=1, keepdims=True)
+        chance = noise * (1.0 + 2.0 * math.sqrt(2.0 / self.values.shape[1]))
+        kept = np.where(scatter > chance, 1.0 - noise / np.maximum(scatter, chance), 0.0)
+        return np.asarray(np.maximum(mean + kept * (self.values - mean), 0.0))
 
-    def largest_low(self, tail: float) -> float:
-        """A number that the largest window is below with probability `tail` at most, >= 0 (eq. 35)."""
-        reach = limit(tail / len(self.values), float(self.laplace_share.max()))
-        return max(0.0, float(np.max(self.values - reach * self.errors - _skew(reach) * self.jumps)))
+    def largest_low(self, tail: float) -> Array:
+        """Shape (tallies,), >= 0: what the largest window is below with probability `tail` at most (eq. 35)."""
+        reach = _limits(tail / self.values.shape[1], self.laplace_share.max(axis=1))[:, None]
+        lows = self.values - reach * self.errors - _skew(reach) * self.jumps
+        return np.asarray(np.maximum(0.0, lows.max(axis=1)))
 
-    def total_high(self, tail: float) -> float:
-        """A number that the total is above with probability `tail`, > 0 (eq. 36).
+    def total_high(self, tail: float) -> Array:
+        """Shape (tallies,), > 0: what the total is above with probability `tail` (eq. 36).
 
         The errors are those where the limit is the truth: they grow with n. Infinite where a window may be at its
         capacity.
         """
-        share = float(np.sum(self.laplace_share * self.errors**2)) / self.total_error**2
-        reach, base = limit(tail, share), max(self.total, 0.0)
-        if self.capacity_score > -reach:
-            return math.inf
-        part, high = self.errors**2 / self.total_error**2, base + reach * self.total_error
+        square = self.errors**2
+        whole = np.sum(square, axis=1)
+        reach = _limits(tail, np.sum(self.laplace_share * square, axis=1) / whole)
+        part, base, above_0 = square / whole[:, None], np.maximum(self.total, 0.0), np.maximum(self.values, 0.0)
+        high = base + reach * np.sqrt(whole)
         for _ in range(_ROUNDS):
-            high = base + reach * self._error_at(np.maximum(self.values, 0.0) + (high - base) * part)
-        return high + _skew(reach) * float(self.jumps.max())
+            high = base + reach * self._error_at(above_0 + (high - base)[:, None] * part)
+        high += _skew(reach) * self.jumps.max(axis=1)
+        return np.where(self.capacity_score.max(axis=1) > -reach, math.inf, high)
 
-    def _error_at(self, values: Array) -> float:
-        """The standard error of the total where the windows have these sizes."""
-        squares = [
-            float(np.sum(np.interp(values[rows], scores.n, scores.standard_error) ** 2)) for rows, scores in self.tables
-        ]
-        return math.sqrt(sum(squares))
+    def _error_at(self, values: Array) -> Array:
+        """Shape (tallies,): the standard error of the total where the windows have these sizes."""
+        errors = np.zeros(values.shape)
+        for chosen, scores in self.tables:
+            errors[chosen] = np.interp(values[chosen], scores.n, scores.standard_error)
+        return np.asarray(np.sqrt(np.sum(errors**2, axis=1)))
 
 
-def _skew(reach: float) -> float:
+def _skew(reach: Array) -> Array:
     """How many jumps a limit moves outwards where the noise is a few large jumps (Cornish and Fisher; eq. 35)."""
-    return max(reach**2 - 1.0, 0.0) / 6.0
+    return np.maximum(reach**2 - 1.0, 0.0) / 6.0
+
+
+def _limits(tail: float, laplace_shares: Array) -> Array:
+    """`limit` of each of many shares."""
+    return np.array([limit(tail, share) for share in laplace_shares.tolist()])
 
 
 def limit(tail: float, laplace_share: float) -> float:

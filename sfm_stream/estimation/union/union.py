@@ -15,7 +15,7 @@ the largest window and the sum of all bound the union (size_estimates.py). Momen
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from sfm_stream.estimation.intervals import bounded, two_sided_z
 from sfm_stream.estimation.score import Solution
 from sfm_stream.estimation.union import mixture_estimate, moment_estimate
-from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap, assumed_overlap
+from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap, assumed_overlaps
 from sfm_stream.estimation.union.count_noise import count_noise
-from sfm_stream.estimation.union.fit_start import fit_start
-from sfm_stream.estimation.union.mixture_estimate import Mixture
+from sfm_stream.estimation.union.fit_start import fit_starts
 from sfm_stream.estimation.union.overlap_hypotheses import overlap_hypotheses
 from sfm_stream.estimation.union.size_estimates import SizeEstimates
 from sfm_stream.sketch.mechanism import Channel
@@ -51,68 +50,54 @@ def solve(
     window_sizes: WindowSizes | None = None,
 ) -> Solution:
     """As `solve_many`, of one tally."""
-    return solve_many(shape, channel, [(histogram, window_sizes)], confidence)[0]
+    return solve_many(shape, channel, [histogram], None if window_sizes is None else [window_sizes], confidence)[0]
 
 
 def solve_many(
     shape: SketchShape,
     channel: Channel,
-    tallies: Sequence[tuple[NDArray[np.int64], WindowSizes | None]],
+    histograms: Sequence[NDArray[np.int64]],
+    window_sizes: Sequence[WindowSizes] | None,
     confidence: float,
 ) -> list[Solution]:
-    """The estimate of each tally: its histogram, shape (levels, releases + 1), and its sizes if they are known.
+    """The estimate of each tally: its histogram, shape (levels, releases + 1), and its sizes if they are known of all.
 
-    releases >= 2, and the same for all. Their mixtures are fitted side by side, which is faster than one by one and
-    gives the same. If the moment holds no information, the interval is that of the sizes; without sizes it is 0 to
-    infinity, and the value is that of the mixture.
+    At least one tally; releases >= 2, and the same for all. They are estimated side by side, which is faster than one
+    by one and gives the same. If the moment holds no information, the interval is that of the sizes; without sizes it
+    is 0 to infinity, and the value is that of the mixture.
     """
-    halves = [_solved(shape, channel, histogram, confidence, sizes) for histogram, sizes in tallies]
-    hypotheses = overlap_hypotheses(channel, tallies[0][0].shape[1] - 1)
-    starts = [next(half) for half in halves]
-    mixtures = mixture_estimate.fit_many(shape, hypotheses, [histogram for histogram, _ in tallies], starts)
-    return [_sent(half, mixture) for half, mixture in zip(halves, mixtures, strict=True)]
-
-
-def _sent(half: Generator[float, Mixture, Solution], mixture: Mixture) -> Solution:
-    try:
-        half.send(mixture)
-    except StopIteration as end:
-        solution: Solution = end.value
-        return solution
-    raise AssertionError("a tally is fitted once")
-
-
-def _solved(
-    shape: SketchShape,
-    channel: Channel,
-    histogram: NDArray[np.int64],
-    confidence: float,
-    window_sizes: WindowSizes | None,
-) -> Generator[float, Mixture, Solution]:
-    """Gives where to begin the fit of the mixture, takes the mixture, and returns the estimate."""
-    releases = histogram.shape[1] - 1
+    releases = histograms[0].shape[1] - 1
     sizes = None if window_sizes is None else SizeEstimates.of(shape, channel, window_sizes, confidence)
     informative = moment_estimate.informative(shape, channel, releases)
-    of_moment = 1.0 - (1.0 - confidence) * (1.0 - _SHARE_OF_BOUNDS) if sizes else confidence
-    start = fit_start(shape, channel, histogram, of_moment if informative else None, sizes)
-    mixture = yield start
+    starts = fit_starts(shape, channel, histograms, informative, sizes)
+    mixtures = mixture_estimate.fit_many(shape, overlap_hypotheses(channel, releases), histograms, starts)
     noise = count_noise(channel, releases)
-    assumed = assumed_overlap(noise, mixture, sizes)
-    if not informative:
-        moment = Solution(assumed.n, assumed.n, math.inf, 0.0, math.inf)
-    else:
+    assumed = assumed_overlaps(noise, mixtures, sizes)
+    if informative:
         squares = moment_estimate.set_square(channel, releases, noise.set_windows)
-        set_square = mixture_estimate.mean_where_set(mixture, shape, squares)
-        moment = moment_estimate.solve(shape, channel, histogram, set_square, of_moment)
+        set_squares = mixture_estimate.means_where_set(mixtures, shape, squares)
+        of_moment = 1.0 - (1.0 - confidence) * (1.0 - _SHARE_OF_BOUNDS) if sizes else confidence
+        moments = moment_estimate.solve_many(shape, channel, histograms, set_squares, of_moment)
         # A moment that is far too low claims to be precise, as its error grows with n.
-        there = moment_estimate.standard_error(shape, channel, releases, set_square, assumed.n)
-        uncertain = replace(moment, standard_error=max(moment.standard_error, there))
-        moment = replace(moment, value=_between(uncertain, assumed))
-    low, high, value = moment.low, moment.high, moment.value
-    if sizes:
-        tail = 0.5 * (1.0 - confidence) * (_SHARE_OF_BOUNDS if informative else 1.0)
-        low, high, value = _bounded(moment, sizes.largest_low(tail), sizes.total_high(tail))
-    if high > _NO_LIMIT * max(value, moment_estimate.noise_floor(shape, channel, releases)):
+        at = np.array([each.n for each in assumed])
+        there = moment_estimate.standard_errors(shape, channel, releases, set_squares, at).tolist()
+        moments = [
+            replace(moment, value=_between(replace(moment, standard_error=max(moment.standard_error, error)), overlap))
+            for moment, error, overlap in zip(moments, there, assumed, strict=True)
+        ]
+    else:
+        moments = [Solution(each.n, each.n, math.inf, 0.0, math.inf) for each in assumed]
+    most = _NO_LIMIT * moment_estimate.noise_floor(shape, channel, releases)
+    if sizes is None:
+        return [_solution(moment, moment.low, moment.high, moment.value, most, confidence) for moment in moments]
+    tail = 0.5 * (1.0 - confidence) * (_SHARE_OF_BOUNDS if informative else 1.0)
+    bounds = zip(moments, sizes.largest_low(tail).tolist(), sizes.total_high(tail).tolist(), strict=True)
+    return [_solution(moment, *_bounded(moment, *limits), most, confidence) for moment, *limits in bounds]
+
+
+def _solution(moment: Solution, low: float, high: float, value: float, most: float, confidence: float) -> Solution:
+    """The solution with this interval and value. most: an upper end above this may be none."""
+    if high > max(_NO_LIMIT * value, most):
         high = math.inf
     error = moment.standard_error
     if math.isinf(error) and math.isfinite(high):

@@ -9,7 +9,7 @@ import pytest
 from reference import likelihood_oracle as oracle
 from reference.occupancy import count_law
 
-from sfm_stream.estimation.score import Solution
+from sfm_stream.estimation.score import Scores, Solution
 from sfm_stream.estimation.union import mixture_estimate, moment_estimate, overlap_hypotheses, union
 from sfm_stream.estimation.union.assumed_overlap import AssumedOverlap
 from sfm_stream.estimation.union.mixture_point import Point, Rows
@@ -41,13 +41,16 @@ def test_one_more_item_lights_what_enumeration_says(releases, active):
 @pytest.mark.parametrize("releases", [1, 2, 3, 8, 24, 200])
 def test_every_kind_is_a_law_that_adds_at_least_one_window_to_none(releases):
     found = overlap_hypotheses.overlap_hypotheses(channel_of(2), releases)
-    assert found.added[found.used].sum(axis=-1) == pytest.approx(1.0)
-    assert found.added.min() >= 0.0
-    assert found.added[found.used][:, 0, 0] == pytest.approx(0.0)
-    assert found.added_counts[found.used].sum(axis=-1) == pytest.approx(1.0)
+    (hypotheses, kinds), (states, columns) = found.used.shape, found.counts.shape
+    added = found.added.reshape(hypotheses, states, states, kinds).transpose(0, 3, 1, 2)
+    added_counts = found.added_counts.reshape(hypotheses, kinds, columns, states)
+    assert added[found.used].sum(axis=-1) == pytest.approx(1.0)
+    assert added.min() >= 0.0
+    assert added[found.used][:, 0, 0] == pytest.approx(0.0)
+    assert added_counts[found.used].sum(axis=1) == pytest.approx(1.0)
     # Once, for all that have it; everywhere, for all.
-    assert (found.added[1:, 0, 0, 1] == 1.0).all()
-    assert (found.added[:, :, 0, -1].max(axis=1) == 1.0).all()
+    assert (added[1:, 0, 0, 1] == 1.0).all()
+    assert (added[:, :, 0, -1].max(axis=1) == 1.0).all()
 
 
 @pytest.mark.parametrize("active", [2, 3, 5, 8, 24, 64])
@@ -68,7 +71,7 @@ def point_of(releases=5, epsilon=1.5, seed=5):
     found = overlap_hypotheses.overlap_hypotheses(channel_of(epsilon), releases)
     histogram = rng.integers(1, 40, (16, releases + 1))
     levels = mixture_estimate.Levels.near(SHAPE, found, histogram, 150.0)
-    data = Rows.of(levels.rate[None], levels.counts[None], levels.buckets, found)
+    data = Rows.of(levels.rate, levels.counts, levels.buckets, found)
     log_items = math.log(150) + rng.normal(-2, 1, found.used.shape)
     return found, histogram, data, log_items
 
@@ -209,7 +212,22 @@ def test_the_value_leaves_a_mixture_that_is_uncertain_or_does_not_fit():
 
 def test_a_moment_that_is_far_too_low_does_not_claim_to_be_precise():
     """Eq. 19 takes the error of the moment where the mixture is, if that is the larger one."""
-    shape, channel, squares = SketchShape(4096, 24), channel_of(1), np.ones(24)
-    low, there = (moment_estimate.standard_error(shape, channel, 8, squares, n) for n in (4e4, 1e5))
-    assert there > 2 * low
-    assert moment_estimate.standard_error(shape, channel, 8, squares, 1e30) > there
+    shape, channel, squares = SketchShape(4096, 24), channel_of(1), np.ones((3, 24))
+    low, there, beyond = moment_estimate.standard_errors(shape, channel, 8, squares, np.array([4e4, 1e5, 1e30]))
+    assert beyond > there > 2 * low
+
+
+def test_the_grid_of_the_moment_has_the_scores_of_each_signal():
+    shape, channel, releases = SketchShape(256, 16), channel_of(2), 6
+    squares = np.random.default_rng(1).uniform(0.01, 9.0, (3, 16))
+    sums, grid = shape.sizes * np.linspace(0.1, 1.1, 16), moment_estimate._grid(shape, channel, releases)
+    values = grid.n[[0, 100, -1]] + [0.0, 0.1, 0.0]
+    found = grid.bias(squares, values)
+    for square, value, bias in zip(squares, values, found, strict=True):
+        expected = Scores.at(moment_estimate.signal_of(shape, channel, releases, square), grid.n)
+        score, distance, spread, error = grid.scores(square, sums)
+        assert score == pytest.approx(expected.of(sums), rel=1e-9, abs=1e-9)
+        assert distance == pytest.approx(expected.distance, rel=1e-9, abs=1e-9)
+        assert spread == pytest.approx(expected.spread, rel=1e-9)
+        assert error == pytest.approx(expected.standard_error, rel=1e-9)
+        assert bias == pytest.approx(np.interp(value, expected.n, expected.bias), rel=1e-6)
