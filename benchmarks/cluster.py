@@ -12,7 +12,6 @@ that of all its threads, the broker's is not in it. Topics get names of their ow
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import random
 import sys
@@ -28,6 +27,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from sfm_stream.cli.memory import settle_memory
 from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
 from sfm_stream.composition.kafka_cluster import cluster_of
 from sfm_stream.composition.kafka_service import Service
@@ -140,9 +140,7 @@ def spent(owner: type, name: str, into: dict[str, float], label: str) -> Iterato
 
 def turn(service: Service, done: Callable[[], bool]) -> float:
     """CPU seconds of this process, all threads, until `done`."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    settle_memory()
     before = time.process_time()
     while not done():
         service.tick(lambda: False)

@@ -17,7 +17,6 @@ leaves that out.
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
 import json
 import sys
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from sfm_stream.cli.memory import settle_memory
 from sfm_stream.composition.kafka import open_ingest, open_outbox
 from sfm_stream.composition.kafka_service import Service
 from sfm_stream.config.config import Config, load_config
@@ -148,9 +148,7 @@ def measured(
 ) -> tuple[float, dict[str, float]]:
     """CPU microseconds a release until `done`: of the whole process, and of each part."""
     shares: dict[str, float] = {}
-    gc.collect()
-    gc.freeze()  # as the long-lived workers do
-    gc.set_threshold(50_000, 20, 100)
+    settle_memory()
     with ExitStack() as timed:
         if not plain:
             for label, place in parts.items():

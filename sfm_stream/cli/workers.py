@@ -6,7 +6,6 @@ run.
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfm_stream import kernels
+from sfm_stream.cli.memory import settle_memory
 from sfm_stream.cli.noise_warnings import noise_of
 from sfm_stream.composition.stop_signal import Stop
 from sfm_stream.config.config import Config, load_config
@@ -108,11 +108,7 @@ def _serve(
         reason = "" if loaded.worker.kernel == kernel else kernels.why_not()
         _log.info("computes with the %s kernel%s", kernel, reason and f", as {reason}", extra={"kernel": kernel})
         monitor.watch(services)
-        # Everything loaded so far stays in memory: a collector that does not look through it again saves a quarter of
-        # the time.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 100)
+        settle_memory()
         try:
             serve(services, stopping, monitor.beat)
         except SfmStreamError:

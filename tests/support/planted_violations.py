@@ -60,6 +60,7 @@ CAUGHT: dict[str, list[tuple[str, str]]] = {
         ("cli/run.py", "from urllib.request import urlopen"),
         ("cli/run.py", "from http import server"),
         ("transport/files/lines.py", "import subprocess"),
+        ("cli/run.py", "import ctypes"),
         ("sketch/sfm.py", "import pickle"),
         ("pipeline/counting/position.py", "with open('x') as f:\n    pass"),
         ("pipeline/counting/position.py", "x = path.read_text()"),
