@@ -49,11 +49,11 @@ def asked_heads(
 ) -> Iterator[tuple[StoredRecord, ReleaseHead]]:
     """The records of the releases that are asked for, copies too, each with its head.
 
-    decided: takes what the markers of the pipeline say before the first of them, and each of them. Raises QuestionError
+    decided: takes what markers say of the span before the first of them, and each of them. Raises QuestionError
     where the span cuts a base window that a marker has decided.
     """
     cut = CutWindows(question.span)
-    for marker in close_markers(reader, pipeline, question.borders_ms):
+    for marker in close_markers(reader, pipeline, question.span.start_ms, question.span.end_ms):
         decided.note(marker)
         cut.note(marker)
     cut.require_none_of_base(decided)

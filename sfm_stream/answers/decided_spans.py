@@ -20,7 +20,7 @@ class EpochSpans:
     """The released spans of one epoch. partitions: how many the input has. zone: of its days.
 
     names: of the spans, the finest first, as close markers list them; before the first marker those of the releases.
-    decided: name, then partition -> in which time every window of the span is decided.
+    decided: name, then partition -> in which time every window of the span is decided, as far as markers were met.
     """
 
     partitions: int
@@ -45,7 +45,7 @@ class EpochSpans:
             self.names = record.spans or (name,)
             of_span = self.decided.setdefault(name, {})
             known = of_span.get(record.partition)
-            low_ms = known.start_ms if known else record.start_ms
+            low_ms = min(known.start_ms, record.start_ms) if known else record.start_ms
             high_ms = max(known.end_ms, record.through_ms) if known else record.through_ms
             of_span[record.partition] = Window(low_ms, high_ms)
         elif name not in self.names and not self.decided:
@@ -62,14 +62,23 @@ class EpochSpans:
         low_ms = max(decided.start_ms for decided in of_base.values())
         return Window(low_ms, min(decided.end_ms for decided in of_base.values()))
 
-    def has_decided(self, partition: int, end_ms: int) -> bool:
-        """Whether this partition has decided every window that ends at or before a time."""
-        return all(grid.floor(end_ms) <= through_ms for grid, through_ms in self._reached(partition))
+    def has_decided(self, partition: int, span: Window) -> bool:
+        """Whether this partition has decided every window that lies in a span of time."""
+        return not any(
+            (border_ms := grid.floor(span.end_ms)) > through_ms and grid.floor(border_ms - 1) >= span.start_ms
+            for grid, through_ms in self._reached(partition)
+        )
 
     def through_ms(self, partition: int) -> int:
         """The latest time such that this partition has decided every window that ends at or before it."""
         (_, base_ms), *coarser = self._reached(partition)
         return min([base_ms, *(grid.end(through_ms) - 1 for grid, through_ms in coarser)])
+
+    def last_borders(self) -> set[int]:
+        """Both ends of the last window of each coarser span that ends where a partition has come, or before."""
+        reached = [decided.end_ms for decided in self.decided.get(self.base, {}).values()]
+        ends = {(grid, grid.floor(through_ms)) for grid in self.grids[:-1] for through_ms in reached}
+        return {border for grid, end_ms in ends for border in (grid.floor(max(0, end_ms - 1)), end_ms)}
 
     def _reached(self, partition: int) -> list[tuple[Grid, int]]:
         """The grid of each span, the finest first, and the border through which this partition has decided it.
@@ -103,9 +112,9 @@ class DecidedSpans:
         """Whether a marker of this epoch is known, which names all its spans."""
         return epoch in self.epochs and bool(self.epochs[epoch].decided)
 
-    def is_complete(self, partitions: Iterable[int], end_ms: int) -> bool:
-        """Whether no release of these partitions can come any more whose window ends at or before a time."""
-        return all(self._is_decided(partition, end_ms) for partition in partitions)
+    def is_complete(self, partitions: Iterable[int], span: Window) -> bool:
+        """Whether no release of these partitions can come any more whose window lies in a span of time."""
+        return all(self._is_decided(partition, span) for partition in partitions)
 
     def through_ms(self) -> int:
         """The latest time through which every partition that ever decided anything has decided all windows; or 0."""
@@ -132,11 +141,13 @@ class DecidedSpans:
                 parts.append((Window(low_ms, high_ms), self.epochs[epoch].grids))
         return parts
 
-    def _is_decided(self, partition: int, end_ms: int) -> bool:
-        """Whether each epoch of a partition is decided up to a time, or up to where the next epoch begins."""
+    def _is_decided(self, partition: int, span: Window) -> bool:
+        """Whether each epoch of a partition is decided in its part of a span, up to where the next epoch begins."""
         epochs = [each for _, each in sorted(self.epochs.items()) if each.base_decided(partition) != _NOWHERE]
         begins = [each.base_decided(partition).start_ms for each in epochs[1:]]
-        ends = [*begins, end_ms]
+        parts = [Window(span.start_ms, min(end_ms, span.end_ms)) for end_ms in (*begins, span.end_ms)]
         return bool(epochs) and all(
-            epoch.has_decided(partition, min(end, end_ms)) for epoch, end in zip(epochs, ends, strict=True)
+            epoch.has_decided(partition, part)
+            for epoch, part in zip(epochs, parts, strict=True)
+            if part.start_ms < part.end_ms
         )

@@ -82,8 +82,7 @@ class KeyUnion:
             origin="raw" if self.is_one_release else "merged",
             releases=self.releases,
             windows=self.windows(decided),
-            complete=self.is_one_release
-            or decided.is_complete(set().union(*self.partitions_of.values()), self.span.end_ms),
+            complete=self.is_one_release or decided.is_complete(set().union(*self.partitions_of.values()), self.span),
             missing_ms=sum(length_ms(part) for part in missing),
             missing=missing,
             epoch=max(self.partitions_of),

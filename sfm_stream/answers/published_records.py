@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import FormatError
@@ -13,9 +13,9 @@ from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord
 from sfm_stream.wire.heads import ReleaseHead, RollupHead, head_at
 
 
-def close_markers(reader: TopicReader, pipeline: str, times_ms: Sequence[int] = ()) -> Iterator[CloseMarker]:
-    """Close markers of the pipeline, of each epoch, partition and released span those of TopicReader.markers()."""
-    for stored in reader.markers(SKETCHES, times_ms):
+def close_markers(reader: TopicReader, pipeline: str, since_ms: int, until_ms: int) -> Iterator[CloseMarker]:
+    """Close markers of the pipeline that tell what is decided between two times: those of TopicReader.markers()."""
+    for stored in reader.markers(SKETCHES, since_ms, until_ms):
         record = decoded(SKETCHES, stored)
         if isinstance(record, CloseMarker) and record.pipeline == pipeline:
             yield record

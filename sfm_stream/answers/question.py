@@ -55,11 +55,6 @@ class Question:
         is_inside = self.span.start_ms <= window.start_ms and window.end_ms <= self.span.end_ms
         return is_inside and (self.encoded_keys is None or key in self.encoded_keys)
 
-    @property
-    def borders_ms(self) -> tuple[int, ...]:
-        """The ends of the span, where it has them."""
-        return tuple(time for time in (self.span.start_ms, self.span.end_ms) if 0 < time < EVERYTHING.end_ms)
-
     @cached_property
     def encoded_keys(self) -> frozenset[bytes] | None:
         """Canonical bytes of every key that is asked for; None for all."""

@@ -88,9 +88,12 @@ class TopicReader(Protocol):
         """The records at these offsets, which ascend; those that are gone are left out."""
         ...
 
-    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
-        """Close markers. There is a run of them for each pipeline, epoch, partition and released span.
+    def markers(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
+        """Close markers that tell what is decided between two times, in any order; others may be among them.
 
-        Of each run at least the first one, the last one, and the last one that begins before each of the times.
+        Those of one pipeline, epoch, partition and released span are a run, each of which begins where the one before
+        it ended. Of each run at least the first and the last one that is stamped in this time, or a later one in place
+        of the last. Of each partition besides, from the runs of a finest span, the last one that begins before
+        since_ms, and the first one that is stamped until_ms or later.
         """
         ...

@@ -169,8 +169,8 @@ def test_a_notebook_asks_the_same_question(app):
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        (["--key", "nobody"], "--key nobody: nothing is published for this key; there are 1 others, such as p"),
-        (["--key", "p", "--from", "2027-01-01"], "lies between 2026-01-01 00:00 and 2026-01-02 00:00 (Europe/Berlin)"),
+        (["--key", "nobody"], "--key nobody: nothing is published for this key; there are others, such as p"),
+        (["--key", "p", "--from", "2027-01-01"], "lies between 2026-01-01 01:00 and 2026-01-01 05:00 (Europe/Berlin)"),
         (
             ["--from", "2027-01-01", "--to", "2027-01-02"],
             "what there is lies between 2026-01-01 01:00 and 2026-01-01 05:00",

@@ -49,7 +49,7 @@ def test_of_a_question_without_an_answer_no_table_is_made(app, topic):
     done = here("export", app, "--topic", topic, "--key", "nobody", "--out", app.parent / "out.csv")
     assert (done.returncode, done.stdout) == (9, "")
     assert done.stderr == (
-        "error: --key nobody: nothing is published for this key; there are 3 others, such as p0, p1, p2\n"
+        "error: --key nobody: nothing is published for this key; there are others, such as p0, p1, p2\n"
     )
     assert not (app.parent / "out.csv").exists()
     assert not list(app.parent.glob(".*"))

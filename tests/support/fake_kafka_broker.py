@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from support.fake_kafka_groups import Group
 
 from sfm_stream.transport.kafka.cluster_values import Membership, NewTopic
-from sfm_stream.transport.kafka.topic_facts import CREATE_TIME, TopicFacts
+from sfm_stream.transport.kafka.topic_facts import CREATE_TIME, LOG_APPEND_TIME, TopicFacts
 from sfm_stream.types import NO_TIME
 
 Place = tuple[str, int]
@@ -31,7 +31,10 @@ Sent = tuple[bytes | None, bytes | None, int]
 
 @dataclass(slots=True)
 class Entry:
-    """One offset of a log. commit: of a control marker, what it says. batch: entries of one produce request."""
+    """One offset of a log. commit: of a control marker, what it says. batch: entries of one produce request.
+
+    appended: whether the broker stamped it.
+    """
 
     offset: int
     key: bytes | None
@@ -42,6 +45,7 @@ class Entry:
     commit: bool | None = None
     aborted: bool = False
     batch: int = -1
+    appended: bool = False
 
     @property
     def hidden(self) -> bool:
@@ -50,13 +54,12 @@ class Entry:
 
 
 class FakeBatch:
-    """A LogBatch over some entries, which their producers stamped."""
-
-    timestamp_type = CREATE_TIME
+    """A LogBatch over some entries."""
 
     def __init__(self, partition: int, next_offset: int, entries: list[Entry]) -> None:
         self.partition, self.first, self.next_offset = partition, entries[0].offset, next_offset
         self._entries = entries
+        self.timestamp_type = LOG_APPEND_TIME if entries[0].appended else CREATE_TIME
 
     @property
     def count(self) -> int:
@@ -104,12 +107,18 @@ class Log:
     def hold(self, until_s: float) -> None:
         self.held = (self.high, until_s)
 
-    def append(self, sent: Iterable[Sent], producer: int = -1, transactional: bool = False) -> None:
+    def append(
+        self, sent: Iterable[Sent], producer: int = -1, transactional: bool = False, appended_ms: int | None = None
+    ) -> None:
+        """appended_ms: where the broker stamps records, the time by its clock."""
         self._batches += 1
         if transactional:
             self.open.setdefault(producer, self.end)
-        for key, value, timestamp in sent:
-            self.entries.append(Entry(self.end, key, value, timestamp, producer, transactional, batch=self._batches))
+        for key, value, sent_ms in sent:
+            stamp_ms = sent_ms if appended_ms is None else appended_ms
+            entry = Entry(self.end, key, value, stamp_ms, producer, transactional, batch=self._batches)
+            entry.appended = appended_ms is not None
+            self.entries.append(entry)
 
     def mark(self, producer: int, epoch: int, commit: bool, stamp_ms: int = 0) -> None:
         self.epochs[producer] = max(epoch, self.epochs.get(producer, -1))

@@ -51,5 +51,5 @@ class Topics:
         found = {each.offset: each for each in self.read(topic, partition)}
         return (found[offset] for offset in offsets if offset in found)
 
-    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
+    def markers(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
         return self.look_up(topic, keys={b""})

@@ -118,8 +118,11 @@ class LogReader:
                 raise self._damaged(f"topic {topic!r}, partition {partition}, offset {offset}")
             yield found[0]
 
-    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
-        """As in the protocol. A few queries for each run, however long it is; in a file without indexes all markers."""
+    def markers(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
+        """As in the protocol: of each run those that begin right before each of the two times, and right from it on.
+
+        A few queries for each run, however long it is; in a file without indexes all markers.
+        """
         if not self._has_indexes:
             yield from self.look_up(topic, keys={b""})
             return
@@ -128,8 +131,9 @@ class LogReader:
             run = run_of(first[0].value)
             behind = run.end
             found = {first[0].offset: first[0]}
-            for border in (*map(run.before, times_ms), run.end):
+            for border in map(run.before, (since_ms, until_ms)):
                 found |= {each.offset: each for each in self._marker(topic, "value < ? ORDER BY value DESC", border)}
+                found |= {each.offset: each for each in self._marker(topic, "value >= ? ORDER BY value", border)}
             yield from (each for each in found.values() if run.has(each.value))
 
     def _of_stamp(self, topic: str, stamp_ms: int, key: bytes | None) -> Iterator[StoredRecord]:

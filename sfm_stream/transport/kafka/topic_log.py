@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import partial
 from threading import Event
+
+import numpy as np
 
 from sfm_stream.clock import monotonic_s
 from sfm_stream.errors import BrokerAway
 from sfm_stream.transport.kafka.cluster import Cluster
 from sfm_stream.transport.kafka.cluster_values import LogBatch, LogEndQuery
+from sfm_stream.transport.kafka.stamped_partition import StampedPartition, stored_rows
 from sfm_stream.types import StoredRecord
 from sfm_stream.units import FOREVER_MS, SKETCHES
 
@@ -54,27 +58,18 @@ class TopicLog:
         starts = self.starts(name, numbers, since_ms)
         for number in numbers:
             start = max(offset, starts[number])
-            yield from self._records(name, number, start, stops[number], patience_s=patience_s or _PATIENCE_S)
+            yield from self._records(name, number, start, stops[number], patience_s or _PATIENCE_S)
 
     def look_up(
         self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
     ) -> Iterator[StoredRecord]:
-        """As in the protocol: of these keys, from the first record that is stamped since_ms or later.
+        """As in the protocol: these records, and whatever a broker has stamped itself.
 
-        Releases and markers are published in order of their stamps (pipeline/outbox.py), so in the topic of sketches
-        the reading of a partition ends with the first record behind until_ms, which is given whatever its key is.
-        Roll-ups are not: a later revision of an early span stands behind those of later ones.
+        Roll-ups are read to the end of their topic: a later revision of an early span stands behind those of later
+        ones.
         """
-        name = self._topics.get(topic, topic)
-        numbers = range(self.partitions(name))
-        stops = self.ends(name, numbers, stable=True)
-        starts = self.starts(name, numbers, since_ms)
-        for number in numbers:
-            for record in self._records(name, number, starts[number], stops[number], keys, until_ms):
-                if record.timestamp_ms >= since_ms:
-                    yield record
-                if topic == SKETCHES and record.timestamp_ms > until_ms:
-                    break
+        for partition in self._stamped(topic):
+            yield from partition.records(since_ms, until_ms, keys, in_order=topic == SKETCHES)
 
     def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
         """As in the protocol. What lies between two offsets is passed over where it is not fetched yet."""
@@ -93,32 +88,36 @@ class TopicLog:
             if left and left[0] == wanted:
                 left.popleft()  # retention or compaction took it
 
-    def markers(self, topic: str, times_ms: Sequence[int] = ()) -> Iterator[StoredRecord]:
-        """As in the protocol: all of them."""
-        return self.look_up(topic, keys={b""})
+    def markers(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
+        """As in the protocol. Read is the topic from since_ms to until_ms, and about a window before and behind it; in
+        the middle of an epoch that releases one span only what is about the two times.
+        """
+        for partition in self._stamped(topic):
+            yield from partition.markers(since_ms, until_ms)
 
-    def _records(
-        self,
-        name: str,
-        partition: int,
-        start: int,
-        stop: int,
-        keys: Set[bytes] | None = None,
-        until_ms: int = FOREVER_MS,
-        patience_s: float = _PATIENCE_S,
-    ) -> Iterator[StoredRecord]:
-        """Records of these keys between two offsets, and every one that is stamped behind until_ms."""
+    def _stamped(self, topic: str) -> Iterator[StampedPartition]:
+        """Each partition as it is now."""
+        name = self._topics.get(topic, topic)
+        numbers = range(self.partitions(name))
+        firsts, stops = self.starts(name, numbers), self.ends(name, numbers, stable=True)
+        for number in numbers:
+            first, stop = firsts[number], stops[number]
+            batches, since = partial(self.batches, name, number), partial(self._first_since, name, number, first, stop)
+            yield StampedPartition(number, first, stop, batches, since)
+
+    def _first_since(self, name: str, partition: int, first: int, stop: int, since_ms: int) -> int:
+        """The first offset between two others of a record that is stamped since_ms or later, control records among
+        them; the second of the two without any.
+        """
+        if since_ms <= 0 or since_ms >= FOREVER_MS:
+            return first if since_ms <= 0 else stop
+        found = self._admin.offsets_since(name, [partition], since_ms).get(partition, -1)
+        return min(max(first, found), stop) if found >= 0 else stop
+
+    def _records(self, name: str, partition: int, start: int, stop: int, patience_s: float) -> Iterator[StoredRecord]:
+        """Records between two offsets."""
         for batch in self.batches(name, partition, start, stop, patience_s):
-            offsets, arrivals, of_rows = batch.offsets().tolist(), batch.arrivals().tolist(), batch.keys()
-            rows = [
-                row
-                for row, (at, stamp_ms, key) in enumerate(zip(offsets, arrivals, of_rows, strict=True))
-                if at < stop and (keys is None or stamp_ms > until_ms or (key or b"") in keys)
-            ]
-            if rows:
-                values = batch.values()
-                for row in rows:
-                    yield StoredRecord(offsets[row], partition, of_rows[row] or b"", values[row] or b"", arrivals[row])
+            yield from stored_rows(batch, np.flatnonzero(batch.offsets() < stop).tolist())
 
     def partitions(self, topic: str) -> int:
         """The number of partitions of a topic; 0 if there is no such topic."""
