@@ -78,7 +78,7 @@ class SfmSketch:
         """Shape (levels,): the number of noisy ones in each level. The estimator needs nothing else."""
         word = np.uint64 if self.shape.buckets % 64 == 0 else np.uint16  # buckets are a power of two from 16 on
         packed = np.frombuffer(self.bits, word).reshape(self.shape.levels, -1)
-        return np.asarray(np.bitwise_count(packed).sum(axis=1, dtype=np.int64))
+        return np.asarray(np.add.reduce(np.bitwise_count(packed), axis=1, dtype=np.int64))
 
     def digest(self) -> bytes:
         """SHA-256 of shape, flip threshold, hash, count and bits: the identity of this content."""

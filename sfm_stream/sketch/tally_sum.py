@@ -26,12 +26,14 @@ _FEW_PLANES = 6
 class TallySum:
     """The sum of sketches and tallies of one shape, flip threshold and hash. The caller checks that they agree."""
 
-    __slots__ = ("_noisy_counts", "_ones", "_planes", "flip_threshold", "hash", "releases", "shape")
+    __slots__ = ("_noisy_counts", "_ones", "_planes", "_word", "flip_threshold", "hash", "releases", "shape")
 
     def __init__(self, shape: SketchShape, flip_threshold: int, item_hash: str) -> None:
         self.shape, self.flip_threshold, self.hash = shape, flip_threshold, item_hash
         self.releases = 0
-        self._planes: list[NDArray[np.uint8]] = []
+        # buckets are a power of two from 16 on, so a plane is whole words of 16 bits, and mostly of 64.
+        self._word: type[np.unsignedinteger] = np.uint16 if shape.nbytes % 8 else np.uint64
+        self._planes: list[NDArray[np.unsignedinteger]] = []
         # Of each release: the int32 of its levels, and its noisy count. None once something without them was added, or
         # there are more than MAX_RELEASES.
         self._ones: bytearray | None = bytearray()
@@ -48,7 +50,7 @@ class TallySum:
         return len(self._planes) * self.shape.nbytes
 
     def add(self, sketch: SfmSketch) -> None:
-        self._carry(np.frombuffer(sketch.bits, np.uint8), 0)
+        self._carry(np.frombuffer(sketch.bits, self._word), 0)
         self._add_sizes(sketch.ones(), [sketch.count])
         self.releases += 1
 
@@ -56,7 +58,7 @@ class TallySum:
         octets = np.ascontiguousarray(tally.counts, "<i4").view(np.uint8).reshape(-1, 4)  # column i: bits 8i .. 8i+7
         for bit in range(tally.releases.bit_length()):
             digits = octets[:, bit // 8] & np.uint8(1 << bit % 8)
-            self._carry(np.packbits(digits, bitorder="little"), bit)
+            self._carry(np.packbits(digits, bitorder="little").view(self._word), bit)
         if tally.sizes is None:
             self._ones, self._noisy_counts = None, []
         else:
@@ -80,7 +82,7 @@ class TallySum:
             # Eight planes at a time in bytes: a pass over bytes costs a quarter of a pass over counts.
             octet = np.zeros(self.shape.cells, np.uint8)
             for bit, plane in enumerate(self._planes[low : low + 8]):
-                digits = np.unpackbits(plane, bitorder="little")
+                digits = np.unpackbits(plane.view(np.uint8), bitorder="little")
                 digits <<= np.uint8(bit)
                 octet |= digits
             counts = octet.astype(np.int32) if not low else counts | octet.astype(np.int32) << low
@@ -123,14 +125,14 @@ class TallySum:
             self._ones += ones.astype(np.int32).tobytes()
             self._noisy_counts += noisy_counts
 
-    def _carry(self, carry: NDArray[np.uint8], bit: int) -> None:
+    def _carry(self, carry: NDArray[np.unsignedinteger], bit: int) -> None:
         """Add 2^bit to the count of every cell that is set in `carry`."""
-        while carry.any():
+        while np.count_nonzero(carry):
             if bit == len(self._planes):
                 self._planes.append(carry.copy())
                 return
             if bit > len(self._planes):
-                self._planes.append(np.zeros(self.shape.nbytes, np.uint8))
+                self._planes.append(np.zeros_like(carry))
                 continue
             plane = self._planes[bit]
             both = plane & carry

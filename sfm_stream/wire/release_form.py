@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import replace
 
 from sfm_stream.errors import FormatError, UsageError
 from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
@@ -94,7 +93,7 @@ class ReleaseForm:
             count = NoisyCount(value, count.epsilon)
         bits = payload[self._bits_at : self._tail_at]
         sketch = SfmSketch(like.shape, like.flip_threshold, like.hash, bits, count)
-        return replace(self.like, key=found[1], sketch=sketch)
+        return self.like.of_another_key(found[1], sketch)
 
     def _id(self, key: bytes) -> bytes:
         return hashlib.sha256(self._identity + key).digest()[:_ID_BYTES]

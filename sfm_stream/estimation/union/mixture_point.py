@@ -6,6 +6,7 @@ so small that most of the time would go into calling numpy; so many tallies stan
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from sfm_stream.estimation.union.overlap_hypotheses import SHARE_WEIGHT, Overlap
 Array = NDArray[np.float64]
 MAX_ITEMS = 16
 """Numbers of items in a cell that are told apart: 0 .. 15, and 16 or more."""
-_ITEMS = np.arange(MAX_ITEMS, dtype=np.float64)
+_INVERSE_FACTORIALS = np.array([1.0 / math.factorial(r) for r in range(MAX_ITEMS)])
 TINY = 1e-40
 _FEW_STATES = 24
 """Up to so many, squaring a matrix is cheaper than a product of a vector more."""
@@ -140,13 +141,13 @@ class Point:
         of_likelihood = data.counts / self.density
         of_likelihood *= data.rate[:, None]
         of_likelihood = items * (change @ of_likelihood.reshape(rows, -1, 1))[..., 0]
-        change *= (data.rate[:, None] / np.sqrt(self.density)).reshape(rows, 1, -1)
+        precision = data.rate[:, None] ** 2 / self.density
         share = items / self.n[:, None]
         weight = SHARE_WEIGHT * used.sum(axis=1, keepdims=True)
         unexpected = (self.log_items - hypotheses.expected_log_share[row]) * used
         gradient = of_likelihood + SHARE_WEIGHT * used - weight * share
         gradient -= (bend @ unexpected[..., None])[..., 0]
-        curvature = data.buckets * (change @ change.transpose(0, 2, 1))
+        curvature = data.buckets * (change @ (change * precision.reshape(rows, 1, -1)).transpose(0, 2, 1))
         curvature *= items[..., None] * items[:, None]
         curvature += bend
         curvature -= (weight * share)[..., None] * share[:, None]
@@ -182,9 +183,12 @@ def diagonal(matrices: Array) -> Array:
 
 def poisson(rate: Array) -> Array:
     """Shape (.., items + 1, levels): Poisson probabilities of 0 .. items - 1 and of more. rate: shape (.., levels)."""
-    found = np.empty((*rate.shape[:-1], MAX_ITEMS + 1, rate.shape[-1]))
-    np.exp(-rate, out=found[..., 0, :])
-    np.divide(rate[..., None, :], _ITEMS[1:, None], out=found[..., 1:-1, :])
-    np.cumprod(found[..., :-1, :], axis=-2, out=found[..., :-1, :])
-    np.maximum(1.0 - found[..., :-1, :].sum(axis=-2), 0.0, out=found[..., -1, :])
-    return found
+    found = np.empty((MAX_ITEMS + 1, *rate.shape))  # the longest axes last, along which numpy has least to do
+    exactly, known, power = found[:-1], 1, rate
+    np.exp(-rate, out=exactly[0])
+    while known < MAX_ITEMS:
+        np.multiply(exactly[:known], power, out=exactly[known : 2 * known])
+        known, power = 2 * known, power * power
+    exactly *= _INVERSE_FACTORIALS.reshape(-1, *[1] * rate.ndim)
+    np.maximum(1.0 - exactly.sum(axis=0), 0.0, out=found[-1])
+    return np.moveaxis(found, 0, -2)
