@@ -58,9 +58,9 @@ def state_of(grain: str, window: Window, final_ms: int, cursor: Cursor) -> SpanS
 class KeySum:
     """The sum of the releases of one key in one span.
 
-    digests: window start -> 128 bits of a fast hash of the release added for it, as nobody chooses a second payload. In
-    a coarser span: start of each span of the finest grain whose tally was recalled from its record -> nothing. answered:
-    the estimate once there is one, with the number of releases it is of; a sum of as many is the same sum.
+    digests: window start -> 128 bits of a fast hash of the release added for it, as nobody chooses a second payload.
+    In a coarser span: start of each span of the finest grain whose tally was recalled from its record -> nothing.
+    answered: the estimate once there is one, with the number of releases it is of; a sum of as many is the same sum.
     """
 
     sum: TallySum
