@@ -2,7 +2,7 @@
 
 Run from the root of the repository against a broker that does nothing else:
 
-    python benchmarks/releases.py BOOTSTRAP [--events 100 1000] [--windows 2] [--epsilon 2] [--plain]
+    python benchmarks/releases.py BOOTSTRAP [--events 100 1000] [--windows 2] [--share 0.1] [--kernel auto] [--plain]
 
 One partition, 1,000 keys a window, 4096 x 24 cells, with 100 and with 1,000 distinct items a release. No event is read:
 the columns of a window are given to the counter of a running ingest worker, one record behind them makes all windows
@@ -70,6 +70,8 @@ epsilon = {epsilon}
 count_share = {share}
 keys = "presence_is_public"
 max_epsilon_per_item_day = 1000000
+[worker]
+kernel = "{kernel}"
 [metrics]
 operator = ""
 """
@@ -94,13 +96,12 @@ PUBLISH = {
 class Bench:
     """A pipeline with topics of its own, deleted at the end."""
 
-    def __init__(self, bootstrap: str, folder: Path, epsilon: str, share: str) -> None:
+    def __init__(self, bootstrap: str, folder: Path, epsilon: str, share: str, kernel: str) -> None:
         self.bootstrap, self.id = bootstrap, f"bench-{uuid.uuid4().hex[:8]}"
         start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(START_MS / 1000))
         path = folder / "app.toml"
-        text = CONFIG.format(
-            id=self.id, bootstrap=json.dumps(bootstrap.split(",")), start=start, epsilon=epsilon, share=share
-        )
+        brokers = json.dumps(bootstrap.split(","))
+        text = CONFIG.format(id=self.id, bootstrap=brokers, start=start, epsilon=epsilon, share=share, kernel=kernel)
         path.write_text(text)
         self.config: Config = load_config(path)
         with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
@@ -226,11 +227,12 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=2)
     parser.add_argument("--epsilon", default="2")
     parser.add_argument("--share", default="0.1")
+    parser.add_argument("--kernel", choices=["auto", "python", "native"], default="auto")
     parser.add_argument("--plain", action="store_true")
     chosen = parser.parse_args()
     for items in chosen.events:
         with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(chosen.bootstrap, Path(folder), chosen.epsilon, chosen.share)
+            bench = Bench(chosen.bootstrap, Path(folder), chosen.epsilon, chosen.share, chosen.kernel)
             try:
                 run(bench, items, chosen.windows, chosen.plain)
             finally:
