@@ -191,7 +191,9 @@ class OutboxCopy:
         record = self._records.read(where, key, payload)
         assert payload is not None
         like = record if isinstance(record, CloseMarker) else record.like
-        epoch = self._epochs.setdefault(like.epoch, OutboxEpoch())
+        epoch = self._epochs.get(like.epoch)
+        if epoch is None:
+            epoch = self._epochs[like.epoch] = OutboxEpoch()
         _require_agreement(epoch, like, where)
         if isinstance(record, CloseMarker):
             _take_marker(epoch, record, xxh3_128_digest(payload), where)

@@ -36,7 +36,7 @@ class CellsByKey:
         if bitmap is not None:
             return fold_bits(bitmap, self._held, self.shape)
         # Of the type of the column: numpy would convert the whole column to that of a Python int, for each key.
-        index = int(np.searchsorted(self._keys, np.int32(key_id)))
+        index = int(self._keys.searchsorted(np.int32(key_id)))
         if index < len(self._keys) and self._keys[index] == key_id:
             cells = self._cells[self._ends[index - 1] if index else 0 : self._ends[index]]
             return _bitmap(fold_cells(cells, self._held, self.shape), self.shape)
