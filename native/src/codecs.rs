@@ -54,7 +54,7 @@ impl Codecs {
             if filled > most {
                 return None;
             }
-            self.out.resize((filled * 2).clamp(1 << 14, most + 1), 0);
+            self.out.resize((filled * 2).max(1 << 14).min(most + 1), 0);
             let mut output = OutBuffer::around_pos(&mut self.out[..], filled);
             let hint = decoder.run(&mut input, &mut output).ok()?;
             let now = output.pos();

@@ -234,6 +234,29 @@ def test_a_wrong_checksum_is_refused_before_anything_is_read():
         unpacked(bytes(raw), 0)
 
 
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("at", [8, 11, 16])
+def test_a_wrong_length_or_format_is_refused_though_no_checksum_covers_it(magic, at):
+    """A byte of the length, or the format. A length beyond what is fetched only says that more is to come."""
+    before, last = (
+        format_2(0, [(5, value)], False) if magic == 2 else old_bytes(magic, 0, [(5, value)], False)
+        for value in (b"before", b"last")
+    )
+    for byte in range(256):
+        raw = bytearray((1).to_bytes(8, "big") + last[8:])
+        raw[at] = byte
+        found: list[Row] = []
+        try:
+            found.extend(row for batch in part_of([before, bytes(raw)], 0, 1 << 20)[1] for row in rows_of(batch))
+            outcome = "taken" if len(found) == 2 else "not whole yet"
+        except CorruptRecordError as error:
+            outcome = str(error)
+        longer = at != 16 and last[at] < byte < (128 if at == 8 else 256)
+        wanted = "taken" if byte == last[at] else "not whole yet" if longer else "t, partition 0, offset 1: "
+        assert wanted in outcome
+        assert found[0][3] == b"before"
+
+
 # Whose clock stamped a batch, and what of that is counted
 
 

@@ -274,6 +274,17 @@ def test_damaged_batches(data, codec):
     Pair(schema).compare(joined([good_one, bytes(raw), good_one]))
 
 
+@pytest.mark.parametrize("codec", sorted(ENCODE.keys() - {"none"}))
+@pytest.mark.parametrize("size", [0, 1, 1_000, 100_000])
+def test_a_batch_decompresses_up_to_any_bound_and_no_further(codec, size):
+    data = record(0, 0, b"x" * size)
+    number, encode = ENCODE[codec]
+    raw, reader = stored(encode(data), 1, 0, number), plain(SCHEMAS["plain"])
+    assert reader.batches([raw], [0], len(data)) == reader.batches([stored(data, 1)], [0], 0)
+    assert reader.batches([raw], [0], len(data) - 1) is None
+    assert reader.batches([raw], [0], 0) is None
+
+
 @settings(max_examples=200)
 @given(st.lists(st.integers(-2, 6), min_size=1, max_size=5), st.integers(-3, 12), st.booleans(), st.integers(-1, 5))
 def test_gaps_offsets_and_stamps_of_the_broker(steps, first, appended, more):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from struct import Struct
+from struct import error as struct_error
 from typing import Any
 
 from kafka import KafkaConsumer
@@ -54,7 +55,7 @@ _unpack = Struct(">qiibIhiqqqhii").unpack_from
 """Of the header of a batch of format 2: offset, length, leader epoch, format, check sum, attributes, delta of the last
 offset, first and largest time, producer id and epoch, sequence, number of records.
 """
-_LENGTH_AT, _OVERHEAD, _MAGIC_AT, _CHECKED_FROM, _SHORTEST = 8, 12, 16, 21, 61
+_LENGTH_AT, _OVERHEAD, _MAGIC_AT, _CHECKED_FROM, _SHORTEST, _MAGIC = 8, 12, 16, 21, 61, 2
 _APPENDED, _TRANSACTIONAL, _CONTROL = 0x08, 0x10, 0x20
 MOST_BYTES, _MOST_RECORDS = 1 << 20, 1 << 13
 """Of batches that are handed on together. One of them alone may have more."""
@@ -95,7 +96,7 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
         fetched, at = bytes(records._buffer), 0
         run, read_to = _Run(), self.next_fetch_offset
         while (end := _end(fetched, at)) <= len(fetched):
-            if end - at < _SHORTEST or fetched[at + _MAGIC_AT] < 2:
+            if end - at < _SHORTEST or fetched[at + _MAGIC_AT] != _MAGIC:
                 if run.raws:
                     yield self._handed_on(tp, run)
                     run = _Run()
@@ -133,10 +134,16 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
         return KafkaBatch(tp.partition, run.first, run.next_offset, run.raws, self.translated)
 
     def _old(self, tp: Any, raw: bytes) -> Iterator[OldBatch]:
-        """The records of a message of a format before 2."""
-        batch = MemoryRecords(raw).next_batch()
+        """The records of a message of a format before 2. Raises CorruptRecordError for what is no such message."""
+        where = f"{tp.topic}, partition {tp.partition}, offset {int.from_bytes(raw[:_LENGTH_AT])}"
+        if raw[_MAGIC_AT : _MAGIC_AT + 1] >= bytes([_MAGIC]):  # no check sum covers length and format
+            raise CorruptRecordError(f"{where}: a batch of an unknown format, or without the whole of its header")
+        try:
+            batch = MemoryRecords(raw).next_batch()
+        except (struct_error, CorruptRecordError):
+            raise CorruptRecordError(f"{where}: a message without the whole of its header") from None
         if self.check_crcs and not batch.validate_crc():
-            raise CorruptRecordError(f"{tp.topic}, partition {tp.partition}, offset {batch.base_offset}: checksum")
+            raise CorruptRecordError(f"{where}: checksum")
         old = [record for record in batch if record.offset >= self.fetch_offset]
         if old:
             self.next_fetch_offset = old[-1].offset + 1
