@@ -38,8 +38,11 @@ _MAX_STEPS, _LONGEST_STEP, _LEAST_GAIN = 30, 3.0, 0.05
 _KEPT_STEPS, _TRUSTED_GAIN, _BEHIND = 2, 3.0, 10.0
 """After _KEPT_STEPS steps a hypothesis is dropped if its height plus _TRUSTED_GAIN times the gain that its next step
 promises is more than _BEHIND below the best height."""
-_BATCH_BYTES = 16 << 20
-"""Of the hypotheses of all rows that are fitted side by side."""
+_BATCH_NUMBERS = 1 << 21
+"""In the arrays of the rows that are fitted side by side."""
+_WHOLE_LEVELS = 4
+"""In the fit, levels without items and cells fill those of a tally up to a multiple of this, so that more tallies have
+equally many. They add nothing to a likelihood."""
 _MAX_PASSES, _NEAR = 4, 0.7
 """The fit is repeated, at most so often, until n ends within this factor of where it started."""
 
@@ -141,14 +144,22 @@ def fit_many(
 
 
 def _batches(levels: dict[int, Levels], hypotheses: OverlapHypotheses) -> Iterator[list[int]]:
-    """Tallies with equally many levels, as many at once as keep their arrays small."""
-    most = max(1, _BATCH_BYTES // (hypotheses.added.nbytes + hypotheses.added_counts.nbytes))
+    """Tallies with equally many filled levels, as many at once as keep their arrays small."""
     by_levels: dict[int, list[int]] = {}
     for number, of_tally in levels.items():
-        by_levels.setdefault(of_tally.rate.shape[1], []).append(number)
-    for numbers in by_levels.values():
+        by_levels.setdefault(_filled(of_tally), []).append(number)
+    rows, kinds = hypotheses.used.shape
+    states = max(hypotheses.counts.shape)
+    for filled, numbers in by_levels.items():
+        most = max(1, _BATCH_NUMBERS // (rows * states * (states + 3 * kinds * filled)))
         for low in range(0, len(numbers), most):
             yield numbers[low : low + most]
+
+
+def _filled(levels: Levels) -> int:
+    """How many levels a tally has in the fit."""
+    known: int = levels.rate.shape[1]
+    return known + -known % _WHOLE_LEVELS
 
 
 def means_where_set(mixtures: Sequence[Mixture], shape: SketchShape, value_of_m: Array) -> Array:
@@ -166,8 +177,12 @@ def _fitted(
     shape: SketchShape, tallies: Sequence[Levels], hypotheses: OverlapHypotheses, starts: Sequence[float]
 ) -> list[Mixture]:
     """The mean over the hypotheses, of each tally. A fit begins at its start, with equally many items of each kind."""
-    data = Levels.of(tallies)
-    rows = Rows.of(data.rate, data.counts, data.buckets, hypotheses)
+    rate = np.zeros((len(tallies), _filled(tallies[0])))
+    counts = np.zeros((*rate.shape, hypotheses.counts.shape[1]))
+    for number, of_tally in enumerate(tallies):
+        levels = of_tally.rate.shape[1]
+        rate[number, :levels], counts[number, :levels] = of_tally.rate[0], of_tally.counts[0]
+    rows = Rows.of(rate, counts, tallies[0].buckets, hypotheses)
     used = hypotheses.used[rows.hypothesis]
     at, most = np.log(starts)[rows.tally, None], math.log(2.0 * shape.capacity)
     point = Point.at(rows, np.where(used, at - np.log(used.sum(axis=1, keepdims=True)), 0.0))
@@ -207,6 +222,7 @@ def _means(tallies: Sequence[Levels], rows: Rows, point: Point, curvature: Array
     evidence -= 0.5 * np.linalg.slogdet(curvature)[1]
     best = rows.best(evidence)
     weight = np.exp(evidence - best)
+    set_windows, density = (each.reshape(len(weight), -1) for each in (point.set_windows, point.density))
     for number in np.unique(rows.tally).tolist():
         mine = np.flatnonzero(rows.tally == number)
         total = float(weight[mine].sum())
@@ -217,9 +233,9 @@ def _means(tallies: Sequence[Levels], rows: Rows, point: Point, curvature: Array
             Mixture(
                 n,
                 float(share @ (within[mine] + (several - n) ** 2)),  # eq. 33
-                np.tensordot(share, point.set_windows[mine, 1:, 1:], 1),
+                (share @ set_windows[mine]).reshape(point.set_windows.shape[1:])[1:, 1:],
                 tallies[number],
-                np.tensordot(share, point.density[mine], 1).T,
+                (share @ density[mine]).reshape(point.density.shape[1:]).T[: tallies[number].rate.shape[1]],
                 float(best[mine[0]]) + math.log(total),
             ),
         )

@@ -17,7 +17,7 @@ from sfm_stream.sketch.agreement import SketchKind
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import RollupRecord
 
-_TOGETHER = 64
+_TOGETHER = 256
 """Keys that are estimated side by side."""
 
 
