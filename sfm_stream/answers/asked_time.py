@@ -9,6 +9,8 @@ from sfm_stream.errors import QuestionError
 from sfm_stream.pipeline.rollup.calendar import Calendar
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_YEAR = 9999
+"""The spans around a time have to be times too, in every zone, and no year follows this one."""
 
 
 def parse_instant(text: str, calendar: Calendar, part: str) -> int:
@@ -21,6 +23,10 @@ def parse_instant(text: str, calendar: Calendar, part: str) -> int:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise QuestionError(f"'{text}' is not a time such as 2026-01-31 or 2026-01-31T12:00:00Z", part) from None
+    if moment.year >= _LAST_YEAR:
+        raise QuestionError(f"'{text}' is not before {_LAST_YEAR}, where times end here", part)
+    if moment.year < _EPOCH.year - 1:
+        raise QuestionError(f"'{text}' is before 1970, where times begin here", part)
     if moment.tzinfo is None:
         moment = _midnight(moment.date(), calendar) if _is_date(text) else _in_zone(moment, calendar, part)
     since_epoch = moment - _EPOCH

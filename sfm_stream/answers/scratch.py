@@ -10,21 +10,21 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sfm_stream.transport.files.storage_faults import database_fault
+from sfm_stream.errors import StorageError
 
 _PAGES_KIB = 4096
 """Held in memory; what is more goes to disk."""
 
 
 class Scratch:
-    """Tables of one question. Raises StorageError where the disk is full."""
+    """Tables of one question. Raises StorageError where they cannot be written: the disk is full, or takes no file."""
 
     def __init__(self, tables: str) -> None:
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         for setting in ("journal_mode = OFF", "synchronous = OFF", "temp_store = FILE", f"cache_size = -{_PAGES_KIB}"):
-            self._db.execute(f"PRAGMA {setting}")
-        self._db.executescript(tables)
-        self._db.execute("BEGIN")
+            self.run(f"PRAGMA {setting}")
+        self.run(tables)
+        self.run("BEGIN")
 
     def run(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Perform a statement. Returns how many rows it changed."""
@@ -52,6 +52,9 @@ class Scratch:
         return next(self.rows(query, values), None)
 
 
-def _fault(error: sqlite3.Error) -> Exception:
+def _fault(error: sqlite3.Error) -> StorageError:
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    return database_fault("temporary file", "hold what is answered", name, str(error))
+    return StorageError(
+        f"a temporary file cannot hold what is answered: {error} ({name}). Make room where temporary files lie, or "
+        "name a folder with room in SQLITE_TMPDIR, and ask again"
+    )

@@ -216,7 +216,9 @@ class LogReader:
 
     def _number(self, query: str, topic: str, partition: int) -> int:
         value = self._rows(query, (topic, partition))[0][0]
-        return -1 if value is None else int(value)
+        if value is not None and type(value) is not int:
+            raise self._damaged(f"topic {topic!r}, a number in an index")
+        return -1 if value is None else value
 
     def _damaged(self, place: str) -> StateError:
         return StateError(f"{self.path}: {damage_text(f'{place}: the record is damaged or gone')}")

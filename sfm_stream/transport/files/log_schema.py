@@ -100,15 +100,21 @@ def make_current(db: sqlite3.Connection, content: Content) -> None:
         db.create_function("sfm_checksum", 6, checksum, deterministic=True)
         db.executescript(_ADD_CHECKSUMS)
     if not has_indexes(db):
-        made = "".join(f"CREATE INDEX IF NOT EXISTS {name} ON {what};" for name, what in _INDEXES.items())
+        made = "".join(f"DROP INDEX IF EXISTS {name}; {_made(name)};" for name in _INDEXES)
         db.executescript(f"BEGIN IMMEDIATE; {made} COMMIT;")
 
 
 def has_indexes(db: sqlite3.Connection) -> bool:
-    """Whether records can be looked up. Not in a file that no writer of this release has opened."""
-    query = f"SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name IN ({', '.join('?' * len(_INDEXES))})"
-    (found,) = db.execute(query, tuple(_INDEXES)).fetchone()
-    return bool(found == len(_INDEXES))
+    """Whether records can be looked up. Not in a file that no writer of this release has opened, nor where an index of
+    another program has one of the names.
+    """
+    found = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index'"))
+    return all(found.get(name) == _made(name) for name in _INDEXES)
+
+
+def _made(name: str) -> str:
+    """The statement that makes an index, as SQLite keeps it."""
+    return f"CREATE INDEX {name} ON {_INDEXES[name]}"
 
 
 def checksum(name: str, partition: int, offset: int, timestamp_ms: int, key: bytes, value: bytes) -> int:

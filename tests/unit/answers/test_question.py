@@ -107,6 +107,13 @@ def test_quarters_can_be_asked_for_where_roll_ups_have_them(tmp_path, size, shar
         ({"grain": "week", "last": "7d"}, "--last", "7d is not made of whole weeks: ask for weeks, 4w"),
         ({"grain": "day", "since": "2026-01-02", "until": "2026-01-02"}, "", "--from is not before --to"),
         ({"grain": "day", "since": "1969-12-31"}, "--from", "'1969-12-31' is before 1970, where times begin here"),
+        ({"grain": "day", "since": "0001-01-01"}, "--from", "'0001-01-01' is before 1970, where times begin here"),
+        ({"grain": "day", "until": "9999-12-31"}, "--to", "'9999-12-31' is not before 9999, where times end here"),
+        (
+            {"grain": "window", "until": "9999-01-01T00:00Z"},
+            "--to",
+            "'9999-01-01T00:00Z' is not before 9999, where times end here",
+        ),
         ({"grain": "day", "until": "x"}, "--to", "'x' is not a time such as 2026-01-31 or 2026-01-31T12:00:00Z"),
         (
             {"grain": "day", "keys": ["a", "\ud800"]},

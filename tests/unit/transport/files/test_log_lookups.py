@@ -175,6 +175,54 @@ def test_bytes_that_are_no_marker_hide_no_marker(tmp_path):
     reader.close()
 
 
+FOREIGN = {
+    "of other columns": "CREATE INDEX records_by_time ON records (topic, key)",
+    "of a part": "CREATE INDEX records_by_time ON records (topic, timestamp_ms, key) WHERE key > x'61'",
+    "of another table": "CREATE INDEX records_by_time ON positions (worker)",
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_an_index_of_another_program_under_our_name_is_not_used_and_the_next_run_replaces_it(tmp_path, kind):
+    path = written(tmp_path / "log.sqlite", stamped(20))
+    reader = LogReader(path)
+    wanted = in_order(reader.look_up(SKETCHES, 2000, 5000, {b"a"}))
+    reader.close()
+    db = sqlite3.connect(path)
+    db.executescript(f"DROP INDEX records_by_time; {FOREIGN[kind]}")
+    reader = LogReader(path)
+    assert in_order(reader.look_up(SKETCHES, 2000, 5000, {b"a"})) == wanted
+    reader.close()
+    SqliteLog(path).close()
+    assert has_indexes(db)
+    db.close()
+
+
+def test_a_time_that_is_no_number_is_damage(tmp_path):
+    path = written(tmp_path / "log.sqlite", stamped(20))
+    db = sqlite3.connect(path)
+    db.execute("UPDATE records SET timestamp_ms = 'soon' WHERE topic = 'sketches' AND partition = 0 AND offset = 9")
+    db.commit()
+    db.close()
+    reader = LogReader(path)
+    with pytest.raises(StateError, match="damaged"):
+        list(reader.look_up(SKETCHES, 2000, 1 << 40))
+    reader.close()
+
+
+def test_what_was_there_is_found_while_a_writer_commits(tmp_path):
+    path = written(tmp_path / "log.sqlite", stamped(20))
+    reader, writer = LogReader(path), SqliteLog(path)
+    before = list(reader.look_up(SKETCHES, 1000, 20_000, {b"a"}))
+    found = []
+    for number, each in enumerate(reader.look_up(SKETCHES, 1000, 20_000, {b"a"})):
+        found.append(each)
+        writer.append("w", Step((Record(SKETCHES, 0, b"a", b"new %d" % number, 21_000 + number),)))
+    assert found == before
+    writer.close()
+    reader.close()
+
+
 def test_a_writer_gives_indexes_to_a_file_of_an_earlier_release_and_the_earlier_release_goes_on_with_it(tmp_path):
     path = without_indexes(written(tmp_path / "log.sqlite", stamped(20)))
     reader = LogReader(path)
