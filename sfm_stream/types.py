@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Protocol, TypeAlias
@@ -84,7 +84,7 @@ class RecordBatch(Protocol):
         ...
 
     def keys(self) -> list[bytes | None]: ...
-    def values(self) -> list[bytes | None]: ...
+    def values(self) -> Sequence[bytes | None]: ...
 
 
 class WireBatch(RecordBatch, Protocol):

@@ -41,8 +41,10 @@ class RowReader:
 
     def blocks(self, values: Sequence[bytes | None], arrival_ms: NDArray[np.int64]) -> Iterator[tuple[slice, ReadRows]]:
         """(which records, their rows) of consecutive blocks. arrival_ms: shape (len(values),)."""
-        for start in range(0, len(values), _BLOCK_RECORDS):
-            block = slice(start, min(start + _BLOCK_RECORDS, len(values)))
+        count = len(values)
+        blocks = -(-count // _BLOCK_RECORDS)
+        for number in range(blocks):  # of about one size, so that none is small
+            block = slice(number * count // blocks, (number + 1) * count // blocks)
             yield block, self._rows(values[block], arrival_ms[block])
 
     def key_of(self, value: bytes | None) -> KeyValue | None:

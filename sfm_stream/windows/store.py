@@ -52,7 +52,7 @@ class OpenWindow:
         """Set one cell for each row, given as pairs_of()."""
         self._queue.append(pairs)
         self._queued += len(pairs)
-        if self._queued > max(_QUEUE_MIN, len(self._cells) // 8):
+        if self._queued > max(_QUEUE_MIN, len(self._cells) // 4):
             self.compact()
 
     def absorb(self, finer: OpenWindow) -> None:
@@ -143,8 +143,8 @@ class OpenWindow:
     def _split(self, pairs: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint32]]:
         """Sorted distinct pairs as keys, counts and cells; keys that outgrew 4 bytes a cell become bitmaps instead."""
         keys, cells = keys_of(pairs), cells_of(pairs)
-        starts = np.flatnonzero(np.diff(keys, prepend=np.int32(-1)))
-        counts = np.diff(starts, append=len(keys))
+        borders = np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1, [len(keys)]))
+        starts, counts = borders[:-1], borders[1:] - borders[:-1]
         large = counts > self.shape.nbytes // 4
         for start, count in zip(starts[large].tolist(), counts[large].tolist(), strict=True):
             bitmap = np.zeros(self.shape.nbytes, np.uint8)

@@ -18,6 +18,7 @@ from sfm_stream.events.formats.format import NOT_UNICODE, FieldColumns, Fields, 
 from sfm_stream.events.formats.registry import FORMATS, format_of
 from sfm_stream.events.framing import read_record
 from sfm_stream.sketch.hashing import encode_item
+from sfm_stream.transport.files.line_batch import LineBatch
 from sfm_stream.types import NO_TIME, Reason
 
 RECORD_REASONS = {reason for reason in Reason if reason <= Reason.DUPLICATE_FIELD}
@@ -105,6 +106,26 @@ def test_any_bytes_have_fields_or_a_reason(data: st.DataObject, pair: tuple[str,
     assert len(fields.key) == len(schema.key)
     assert fields.item is None or fields.reason in (Reason.OK, Reason.DUPLICATE_FIELD)
     check(form, [value], form.columns([value]))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.sampled_from(PAIRS))
+def test_lines_of_a_text_are_read_as_their_records(data: st.DataObject, pair: tuple[str, str]) -> None:
+    """Of lines that are whole records, parts of one, two of them, white space or nothing at all."""
+    case = CASES[pair[0]]
+    schema = case.schemas[pair[1]]
+    form = case.make(schema)
+    good = st.integers(0, 99).map(lambda number: case.record(schema, number))
+    parts = st.tuples(good, st.integers(1, 30)).map(lambda drawn: drawn[0][: drawn[1]] + b"\n" + drawn[0][drawn[1] :])
+    two = st.tuples(good, st.sampled_from([b"", b" ", b"\r"]), good).map(b"".join)
+    nested = good.map(lambda record: b'{"a":{}\n' + record + b"}" + record)
+    within = good.map(lambda record: b'{"a":"}\n{",' + record[1:] + record)
+    rest = st.sampled_from([b"", b" ", b"\t\r", b"{}", b"\x00", b"{ }"])
+    pieces = data.draw(st.lists(good | parts | two | nested | within | rest, max_size=6))
+    text = b"".join(piece + data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"])) for piece in pieces)
+    for part in (text, b"\n".join(case.record(schema, number) for number in range(3))):
+        lines = LineBatch(part, 0, len(part)).values()
+        check(form, [*lines], form.columns(lines))
 
 
 def test_empty_and_long_and_framed_records(pair: tuple[FormatCase, EventSchema]) -> None:

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.events.formats.json_strict import MAX_DEPTH
+from sfm_stream.events.lines import MAX_BLOCK_BYTES, Lines, lengths_of
 
 _QUOTE = np.uint8(ord('"'))
-_MAX_BLOCK_BYTES = 1 << 23
 _SHALLOW_BYTES = 2 * MAX_DEPTH
 """A valid record of at most this length closes every bracket and so cannot be too deep."""
 
@@ -60,13 +60,15 @@ class Certificate:
         return [index for index, record in enumerate(records) if not self._record_is_certain(record)]
 
     def _block_is_certain(self, records: Sequence[bytes]) -> bool:
-        longest = max(map(len, records))
-        if longest > self._max_bytes:
+        lengths = lengths_of(records)
+        longest = int(lengths.max())
+        if longest > self._max_bytes or int(lengths.sum()) > MAX_BLOCK_BYTES:
             return False
-        if longest * len(records) > _MAX_BLOCK_BYTES and sum(map(len, records)) > _MAX_BLOCK_BYTES:
-            return False
-        block = b"\n".join(records)
-        if longest > _SHALLOW_BYTES and not _all_shallow(block, records):
+        if isinstance(records, Lines):
+            block, ends = records.text, records.ends
+        else:
+            block, ends = b"\n".join(records), np.cumsum(lengths + 1)
+        if longest > _SHALLOW_BYTES and not _all_shallow(block, ends):
             return False
         if not self._is_readable(block):
             return False
@@ -145,8 +147,7 @@ def _utf16(name: str) -> list[bytes]:
     return [encoded[at : at + 2] for at in range(0, len(encoded), 2)]
 
 
-def _all_shallow(block: bytes, records: Sequence[bytes]) -> bool:
-    """Whether no record holds more opening brackets than the allowed depth."""
+def _all_shallow(block: bytes, ends: NDArray[np.int64]) -> bool:
+    """Whether no record holds more opening brackets than the allowed depth. ends: of the records in the block."""
     opening = np.flatnonzero((np.frombuffer(block, np.uint8) | 0x20) == ord("{"))  # '[' differs in this bit only
-    ends = np.cumsum(np.fromiter(map(len, records), np.int64, len(records)) + 1)
     return int(np.diff(np.searchsorted(opening, ends), prepend=0).max()) <= MAX_DEPTH

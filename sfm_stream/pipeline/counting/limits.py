@@ -117,6 +117,9 @@ class CountingLimits:
         Else a wrong field name would drop a whole topic, and a wrong partitioner would publish counts with few records.
         """
         reasons, limit = columns.reasons, self._plan.limits.max_consecutive_invalid
+        if len(reasons) and not reasons.any():
+            self._invalid_run = self._misplaced_run = 0
+            return
         counted = (reasons == Reason.OK) | (reasons >= _FIRST_TIME_REASON)
         # A key outside the declared list says nothing against the [event] section: most keys may be outside. Nor does
         # it say that the topic is keyed well: it ends no run of misplaced keys.

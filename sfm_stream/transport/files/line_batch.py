@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sfm_stream.events.lines import Lines
 
 MAX_LINE_BYTES = 17 << 20
 """More than the longest record that a configuration may allow."""
@@ -14,7 +16,7 @@ NEWLINE, RETURN = 10, 13
 
 
 class LineBatch:
-    """Implements LineTexts: whole lines. Two passes over its bytes at most, each at the first use of what it gives.
+    """Implements LineTexts: whole lines, which are looked for at the first use of what they give.
 
     A line of more than `max_line_bytes` has its first max_line_bytes as its value.
     """
@@ -28,11 +30,11 @@ class LineBatch:
 
     @property
     def count(self) -> int:
-        return len(self._offsets)
+        return len(self._lines)
 
     def offsets(self) -> NDArray[np.int64]:
         """Shape (count,): position of the first byte of each record."""
-        return self._offsets
+        return self._lines.starts + self.first
 
     def arrivals(self) -> None:
         return None
@@ -40,32 +42,23 @@ class LineBatch:
     def keys(self) -> list[bytes | None]:
         return [None] * self.count
 
-    def values(self) -> list[bytes | None]:
-        data = self.text
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        lines = data.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        if len(lines) != self.count:
-            lines = [line for line in lines if line]
-        limit = self.max_line_bytes
-        if len(data) > limit:
-            lines = [line[:limit] for line in lines]
-        return cast(list[bytes | None], lines)
+    def values(self) -> Sequence[bytes | None]:
+        lines, limit = self._lines, self.max_line_bytes
+        if len(self.text) > limit and bool((lines.lengths() > limit).any()):
+            return [line[:limit] for line in lines]
+        return lines
 
     @cached_property
-    def _offsets(self) -> NDArray[np.int64]:
+    def _lines(self) -> Lines:
         raw = np.frombuffer(self.text, np.uint8)
-        ends = np.flatnonzero(raw == NEWLINE)
+        ends = np.flatnonzero(raw == NEWLINE).astype(np.int64, copy=False)
         if len(raw) and raw[-1] != NEWLINE:
             ends = np.append(ends, len(raw))
         starts = np.zeros_like(ends)
         starts[1:] = ends[:-1] + 1
-        lengths = ends - starts
-        blank = lengths == 0
         if b"\r" in self.text:
-            blank |= (lengths == 1) & (raw[np.minimum(starts, len(raw) - 1)] == RETURN)
-        if blank.any():
-            starts = starts[~blank]
-        return (starts + self.first).astype(np.int64, copy=False)
+            ends = ends - ((ends > starts) & (raw[ends - 1] == RETURN))
+        filled = ends > starts
+        if not filled.all():
+            starts, ends = starts[filled], ends[filled]
+        return Lines(self.text, starts, ends)

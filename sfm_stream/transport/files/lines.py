@@ -23,7 +23,7 @@ from sfm_stream.transport.files.line_batch import MAX_LINE_BYTES, NEWLINE, LineB
 from sfm_stream.transport.files.line_state import ON_THE_WAY, TRANSITIONS, LineEvent, LineState, stops_to
 from sfm_stream.types import InputEnd, RecordBatch
 
-CHUNK_BYTES = 1 << 19
+CHUNK_BYTES = 1 << 20
 SKIP_BYTES = 1 << 20
 """Read and thrown away in one call, on the way to an offset that cannot be jumped to."""
 

@@ -156,15 +156,15 @@ def test_a_window_that_stays_keeps_no_rows_of_those_that_were_dropped():
 
 
 def test_a_large_window_lets_its_queue_grow_with_it(monkeypatch):
-    """A sort of everything is paid for by an eighth of it in new rows."""
+    """A sort of everything is paid for by a quarter of it in new rows."""
     monkeypatch.setattr(store_module, "_QUEUE_MIN", 4)
     window = OpenWindow(LARGE, 0)
     window.add(np.arange(800, dtype=np.int32), np.zeros(800, np.uint32))
     assert (window._queued, len(window._cells)) == (0, 800)
-    window.add(np.arange(100, dtype=np.int32), np.ones(100, np.uint32))
-    assert window._queued == 100
+    window.add(np.arange(200, dtype=np.int32), np.ones(200, np.uint32))
+    assert window._queued == 200
     window.add(ids(0), cells(2))
-    assert (window._queued, len(window._cells)) == (0, 901)
+    assert (window._queued, len(window._cells)) == (0, 1001)
 
 
 def test_reading_a_window_changes_nothing():

@@ -62,6 +62,16 @@ def test_a_run_of_unusable_records_is_bounded():
         assert reasons.count(0) == 1
 
 
+@pytest.mark.parametrize("reason", [Reason.KEY_MISSING, Reason.KEY_MISPLACED])
+def test_a_batch_of_records_that_all_count_ends_a_run_and_an_empty_one_does_not(reason):
+    counter = counter_of(plan_of(max_consecutive_invalid=3), at((5, "a", 1)))
+    for batch in (invalid(1, 2, reason), [Row(3, 5, 5, "a", 1)], invalid(4, 2, reason)):
+        counter.add(columns_of(batch, counter.keys))
+    counter.add(columns_of([], counter.keys, next_offset=6))
+    with pytest.raises(StateError, match="max_consecutive_invalid"):
+        counter.add(columns_of(invalid(6, 2, reason), counter.keys))
+
+
 @settings(max_examples=150)
 @given(st.lists(st.booleans(), max_size=25), st.lists(st.integers(0, 25), max_size=8), st.integers(1, 4))
 def test_the_longest_run_is_found_across_any_batches(usable, cuts, limit):

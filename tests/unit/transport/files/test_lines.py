@@ -126,7 +126,7 @@ def test_blank_lines_are_no_records_but_move_on(tmp_path: Path) -> None:
     batch = lines.read(0)
     assert isinstance(batch, LineBatch)
     assert (batch.count, batch.first, batch.next_offset) == (0, 0, 4)
-    assert batch.values() == []
+    assert list(batch.values()) == []
     assert batch.offsets().shape == (0,)
 
 
