@@ -83,6 +83,7 @@ def taken(kind, raws: list[bytes], first: int, aborted: list[Aborted], isolation
 @given(logs, st.integers(0, 40), st.sampled_from([0, 200, 1 << 20]), st.sampled_from(list(IsolationLevel)))
 @example([Part(1, True, 2), Part(1, True, 1, True), Part(1, True, 2)], 0, 1 << 20, IsolationLevel.READ_COMMITTED)
 @example([Part(1, True, 2), Part(1, False, 2), Part(1, True, 1, True)], 0, 1 << 20, IsolationLevel.READ_COMMITTED)
+@example([Part(1, True, 1), Part(1, True, 1, True)], 0, 1 << 20, IsolationLevel.READ_COMMITTED)
 @example([Part(0, True, 1), Part(0, True, 1, False)], 0, 1 << 20, IsolationLevel.READ_COMMITTED)
 @example([Part(0, True, 0), Part(-1, False, 1), Part(0, True, 1, True)], 0, 1 << 20, IsolationLevel.READ_UNCOMMITTED)
 def test_they_hold_the_records_that_the_client_gives_and_end_where_it_does(log, first, most_bytes, isolation):

@@ -148,6 +148,10 @@ HUGE = b"\xfe" + b"\xff" * 8 + b"\x01"
 @example([(0, b"k" * 20, b"v" * 20, [])] * 60, 2, b"\xff" * 9 + b"\x02")
 @example([(0, b"k" * 20, b"v" * 20, [])], 2, b"\xff" * 9 + b"\x02")
 @example([(0, b"k" * 20, b"v" * 20, [])] * 60, 0, HUGE)
+@example([(0, b"k" * 20, b"v" * 20, [])] * 60, 25, HUGE)
+# A value that takes the byte behind it, in which the number of headers is.
+@example([(0, b"k" * 20, b"v" * 20, [])] * 60, 25, b"\x2a")
+@example([(0, b"k" * 20, b"v" * 20, [])], 25, b"\x2a")
 def test_of_changed_bytes_nothing_comes_out_but_what_they_say(records, at, new):
     """Either the structure still holds, and the columns are what a reader of single bytes finds, or it is refused."""
     raw = changed(built(records), at, new)
@@ -344,8 +348,20 @@ def test_the_first_batch_of_another_clock_is_named():
 
 # Batches that are handed on together
 
+FIELD = (
+    st.none()
+    | st.binary(max_size=20)
+    | st.builds(lambda text, times: text * times, st.binary(max_size=2), st.integers(0, 200))
+)
+"""The client compresses no batch that would be larger for it."""
+ALIKE = [(0, b"k" * 40, b"v" * 40, [])] * 4
 SEVERAL = st.lists(
-    st.tuples(RECORDS.map(lambda records: records[:20]), st.sampled_from(CODECS), st.integers(0, 3), st.booleans()),
+    st.tuples(
+        st.lists(st.tuples(STAMPS, FIELD, FIELD, st.just([])), min_size=1, max_size=8),
+        st.sampled_from(CODECS),
+        st.integers(0, 3),
+        st.booleans(),
+    ),
     min_size=1,
     max_size=30,
 )
@@ -436,6 +452,23 @@ def test_the_broken_one_of_joined_batches_is_named_and_what_lies_before_it_is_ha
     cut = raws[place][:-1]
     with pytest.raises(CorruptRecordError, match=f"batch at offset {base}: "):
         KafkaBatch(0, 0, 1 << 40, [*raws[:place], cut, *raws[place + 1 :]]).offsets()
+
+
+@settings(max_examples=100)
+@given(SEVERAL)
+@example([(ALIKE, codec, 0, False) for codec in CODECS])
+@example([(ALIKE, 0, 0, True), (ALIKE, 0, 0, False)])
+def test_batches_of_any_clock_and_compression_can_be_read_together(several):
+    raws = laid_out(several)
+    if several[0][0] is ALIKE:
+        assert [raw[22] & 7 for raw in raws] == [codec for _, codec, _, _ in several]
+    assert rows_of(KafkaBatch(0, 0, 1 << 40, raws)) == [row for raw in raws for row in read(raw)]
+
+
+@pytest.mark.parametrize(("short", "together"), [(0, [2, 1]), (1, [1, 1, 1])])
+def test_what_is_joined_fills_the_bound_and_not_a_byte_more(short, together):
+    raws = laid_out([([(0, b"k", b"v", [])], 0, 0, False)] * 3)
+    assert [batch.batches for batch in part_of(raws, 0, 2 * len(raws[0]) - short)[1]] == together
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_any_order_and_batching_gives_the_sets(queue, piece, stream, order):
     shape, rows, cuts = stream
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "_QUEUE_MIN", queue)
+        patch.setattr(store_module, "_ROWS_A_VISIT", min(queue, 128))
         patch.setattr(store_module, "_PIECE", piece)
         store = stored(shape, rows, cuts)
         assert contents(store) == naive_cells(rows)
@@ -90,7 +91,7 @@ def test_looking_in_between_changes_nothing(stream, looks):
     assert contents(store) == contents(stored(shape, rows, cuts))
 
 
-ROWS = st.lists(st.tuples(st.sampled_from([10, 20, 40]), st.integers(0, 3), st.integers(0, 31)), max_size=12)
+ROWS = st.lists(st.tuples(st.sampled_from([10, 20, 40]), st.integers(0, 3), st.integers(0, 24)), max_size=12)
 STARTS = st.sampled_from([10, 20, 40])
 ACTIONS = st.one_of(
     st.tuples(st.just("add"), ROWS),
@@ -100,17 +101,18 @@ ACTIONS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("queue", [0, 5, 1 << 16])
+@pytest.mark.parametrize(("queue", "piece"), [(0, 1), (5, 3), (1 << 16, 1 << 13)])
 @settings(max_examples=80)
 @given(actions=st.lists(ACTIONS, max_size=25))
-def test_whatever_is_done_in_between_the_store_holds_what_it_was_given_and_knows_its_bytes(queue, actions):
+def test_whatever_is_done_in_between_the_store_holds_what_it_was_given_and_knows_its_bytes(queue, piece, actions):
     """Windows that are looked at, absorb finer ones and are dropped, while rows of others wait."""
     held: dict[int, dict[int, set[int]]] = {}
     firsts: dict[int, int] = {}
-    store, offset = WindowStore(SHAPES[0]), 100
+    store, offset = WindowStore(SHAPES[1]), 100
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "_QUEUE_MIN", queue)
         patch.setattr(store_module, "_ROWS_A_VISIT", queue)
+        patch.setattr(store_module, "_PIECE", piece)
         for action, *given_ in actions:
             rows = given_[-1] if action in ("add", "absorb") else []
             if action == "absorb":
@@ -122,7 +124,7 @@ def test_whatever_is_done_in_between_the_store_holds_what_it_was_given_and_knows
             if action == "add" and rows:
                 store.add(*columns, np.arange(offset, offset + len(rows)))
             elif action == "absorb" and rows:
-                finer = OpenWindow(SHAPES[0], offset)
+                finer = OpenWindow(SHAPES[1], offset)
                 finer.add(*columns[1:])
                 store.absorb(given_[0], finer)
             elif action == "get" and (window := store.get(given_[0])) is not None:

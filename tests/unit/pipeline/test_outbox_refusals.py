@@ -65,6 +65,18 @@ def test_what_does_not_belong_there_stops_it_naming_the_place(key, payload, matc
     refuses(copy, StateError, rf"^outbox, partition 0, offset 31: {match}", 31, key, payload)
 
 
+@pytest.mark.parametrize("other", [0, 2])
+def test_a_record_of_a_partition_before_or_behind_its_own_stops_it(other):
+    for key, payload in (
+        (A, release(quarter(1), "a", partition=other, partitions=3)),
+        (MARKER_KEY, closing(0, partition=other, partitions=3)),
+    ):
+        copy = OutboxCopy(PIPELINE, 1, 8 << 20)
+        copy.restore(None)
+        copy.add(0, A, release(quarter(0), "a", partition=1, partitions=3))
+        refuses(copy, StateError, f"^outbox, partition 1, offset 1: a record of partition {other} ", 1, key, payload)
+
+
 def test_a_roll_up_record_stops_it(monkeypatch):
     monkeypatch.setattr(publication, "estimate_many", cheap_estimates)
     (hour,) = Run(ROLLUP_CALENDAR, [GOOD, marker(quarter(0), quarter(4))]).finish()

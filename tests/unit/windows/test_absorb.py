@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sfm_stream.sketch.shape import SketchShape
@@ -13,7 +13,11 @@ from sfm_stream.windows.store import OpenWindow, WindowStore
 
 SHAPE = SketchShape(16, 8)
 """16 bytes: a key with more than 4 cells has a bitmap."""
-PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, SHAPE.cells - 1)), max_size=40)
+CELLS = st.sets(st.integers(0, SHAPE.cells - 1), min_size=1, max_size=9)
+PAIRS = st.dictionaries(st.integers(0, 4), CELLS, max_size=4).map(
+    lambda cells_of: [(key, cell) for key, cells in cells_of.items() for cell in sorted(cells)]
+)
+"""With and without bitmaps in about equal parts."""
 
 
 def filled(pairs, compact):
@@ -36,8 +40,12 @@ def plain(*lists):
 
 
 @given(PAIRS, st.lists(PAIRS, max_size=4), PAIRS, st.booleans(), st.booleans(), st.sampled_from([1, 4, 1 << 14]))
+@example([(1, 0), (1, 1), (2, 3), (3, 4)], [[(1, cell) for cell in range(5, 11)]], [], True, False, 1 << 14)
 def test_it_holds_the_union(first, finer, late, compact, twice, slice_cells):
+    """Whether or not it was read before, and however many cells are taken at a time."""
     window = filled(first, compact)
+    if compact:
+        assert held(window) == plain(first)
     sources = [filled(pairs, not compact) for pairs in finer]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "_QUEUE_MIN", slice_cells)

@@ -67,3 +67,10 @@ def test_batches_hold_all_records_in_order_and_none_is_too_large(records: list[R
                 together = HEADER_BYTES + len(body([*one, following[0]]))
                 assert together + 40 * (len(one) + 1) > most_bytes, "a batch ends where there is no room"
     assert sum(map(len, batches)) == len(records)
+
+
+def test_each_batch_has_room_for_its_own_header() -> None:
+    """Two records that fill a batch but for its header lie in two, wherever in the log they are."""
+    records = [Record("outbox", 0, b"key", bytes(size - 3 - 35), 0) for size in (900, 500, 500)]
+    assert [len(batch) for batch in batches_of(records, 1_000)] == [1, 1, 1]
+    assert HEADER_BYTES + len(body(records[1:])) > 1_000
