@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.order import long_first
 
 from sfm_stream import kernels
 
@@ -23,10 +24,11 @@ settings.load_profile("untimed")
 
 @pytest.hookimpl(tryfirst=True)  # before -m is applied
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for a broker has the marker `kafka`."""
+    """Whatever asks for a broker has the marker `kafka`; and what takes long is first."""
     for item in items:
         if NEED_KAFKA.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("kafka")
+    items[:] = long_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 @pytest.fixture(params=["python", "native"])

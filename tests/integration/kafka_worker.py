@@ -1,6 +1,6 @@
 """Runs workers of one configuration or several on a real cluster, and dies by SIGKILL where it is told to.
 
-    python kafka_worker.py CONFIG[,CONFIG...] ROLES POINT COUNT first|again
+    python kafka_worker.py CONFIG[,CONFIG...] ROLES POINT COUNT first|again, or --fork (support/forks.py)
 
 ROLES: ingest, publish, rollup, joined by commas; bare is an ingest that publishes its draws at once, without the
 outbox. Its coins flip nothing but the last level of a sketch, which no item of a test reaches: there they are fair, so
@@ -16,13 +16,13 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
 
 import numpy as np
 from kafka import KafkaProducer
+from support.forks import arguments_of_this_fork
 
 from sfm_stream.composition.kafka import open_ingest, open_outbox, open_rollup
 from sfm_stream.composition.kafka_names import names_of
@@ -135,29 +135,24 @@ def plant(point: str, count: int) -> None:
 
 
 def main() -> None:
-    paths, roles, point, count, first = (
-        sys.argv[1].split(","),
-        sys.argv[2].split(","),
-        sys.argv[3],
-        int(sys.argv[4]),
-        sys.argv[5],
-    )
+    paths, roles, point, number, first = arguments_of_this_fork()
+    count = int(number)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     logging.getLogger("kafka").setLevel(logging.WARNING)
-    configs = [load_config(Path(path)) for path in paths]
+    configs = [load_config(Path(path)) for path in paths.split(",")]
     plant(point, count)
     with Stop().listening() as stopping:
         logging.info(LISTENS)
         services = []
         for config in configs:
-            if "ingest" in roles:
+            if "ingest" in roles.split(","):
                 services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
-            if "bare" in roles:
+            if "bare" in roles.split(","):
                 services.append(open_ingest(config, first == "first", MarkingCoins(point, count)))
                 services[-1].transport._endpoints.topics[SKETCHES] = names_of(config).sketches
-            if "publish" in roles:
+            if "publish" in roles.split(","):
                 services.append(open_outbox(config))
-            if "rollup" in roles:
+            if "rollup" in roles.split(","):
                 services.append(open_rollup(config))
         serve(services, stopping)
 

@@ -1,6 +1,6 @@
 """Runs one configuration with coins that never flip, and dies by SIGKILL where it is told to.
 
-    python kill_worker.py CONFIG POINT COUNT
+    python kill_worker.py CONFIG POINT COUNT, or --fork (support/forks.py)
 
 POINT: never; draw (after the COUNT-th draw of coins); before-commit, after-commit (around the COUNT-th transaction,
 of ingest and roll-up together); before-note (of the COUNT-th border, its transaction committed); bytes (once the
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from functools import partial
 from pathlib import Path
 
 from support.embedded_runs import NoFlips, run_here
+from support.forks import arguments_of_this_fork
 
 from sfm_stream.composition import files as wiring
 from sfm_stream.transport.files.lines import LineInput
@@ -75,6 +75,6 @@ def plant(point: str, count: int) -> None:
 
 
 if __name__ == "__main__":
-    path, where, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    plant(where, after)
-    run_here(path, DyingCoins(where, after))
+    path, where, after = arguments_of_this_fork()
+    plant(where, int(after))
+    run_here(Path(path), DyingCoins(where, int(after)))

@@ -7,17 +7,15 @@ counts" means equal bytes. The points are drawn from a fixed seed.
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.configs_by_kernel import configs_by_kernel
 from support.embedded_runs import HOUR_MS, IN_TIME, START_MS, payloads, releases, rollups, write_config
-from support.patience import PATIENCE_S
+from support.forks import Forks
 
 from sfm_stream.transport.files.released_borders import ReleasedBorders
 
@@ -71,12 +69,23 @@ def make(folder: Path, **settings: object) -> Path:
     return config
 
 
-def work(config: Path, point: str = "never", count: int = 0) -> int:
-    env = os.environ | {"PYTHONPATH": str(WORKER.parent.parent)}
-    call = [sys.executable, str(WORKER), str(config), point, str(count)]
-    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    made = Forks(WORKER)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def work(forks: Forks) -> Callable[..., int]:
+    """A run in a process of its own, to the end or to its death. Its exit code."""
+
+    def run(config: Path, point: str = "never", count: int = 0) -> int:
+        done = forks.run(config, point, count)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        return done.returncode
+
+    return run
 
 
 def newest_rollups(output: Path) -> dict[tuple[object, ...], object]:
@@ -90,7 +99,7 @@ def newest_rollups(output: Path) -> dict[tuple[object, ...], object]:
 
 
 @pytest.fixture(scope="module", params=sorted(SETTINGS))
-def unkilled(request, tmp_path_factory):
+def unkilled(request, work, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param) / "whole"
     config = make(folder, **SETTINGS[request.param])
     assert work(config) == 0
@@ -108,7 +117,7 @@ def check(killed: Path, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kills_at_random_points_change_nothing(unkilled, tmp_path, seed):
+def test_kills_at_random_points_change_nothing(unkilled, work, tmp_path, seed):
     settings, whole = unkilled
     rng = random.Random(seed)
     config = make(tmp_path / "killed", **settings)
@@ -124,7 +133,7 @@ def test_kills_at_random_points_change_nothing(unkilled, tmp_path, seed):
 
 
 @pytest.mark.parametrize("point", ["draw", "before-commit", "after-commit", "before-note"])
-def test_a_kill_at_each_failpoint_in_turn_changes_nothing(unkilled, tmp_path, point):
+def test_a_kill_at_each_failpoint_in_turn_changes_nothing(unkilled, work, tmp_path, point):
     """The first, second, third .. transaction or draw of each fresh process is its last."""
     settings, whole = unkilled
     config = make(tmp_path / "killed", **settings)
@@ -135,7 +144,7 @@ def test_a_kill_at_each_failpoint_in_turn_changes_nothing(unkilled, tmp_path, po
     check(tmp_path / "killed", whole)
 
 
-def test_a_second_run_publishes_nothing(unkilled):
+def test_a_second_run_publishes_nothing(unkilled, work):
     _, whole = unkilled
     before = [payloads(whole / "out.sqlite", topic) for topic in ("sketches", "rollups")]
     assert work(whole / "app.toml") == 0

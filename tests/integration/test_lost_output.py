@@ -53,25 +53,43 @@ def ids(output: Path) -> list[tuple[object, ...]]:
     return [(release.window, release.key) for release in releases(output)]
 
 
-@pytest.fixture
-def app(tmp_path):
-    """One hour of a growing input is counted, and a copy of the output is made: copy.sqlite."""
-    write_events(tmp_path / "in.jsonl", ())
-    app = write_config(tmp_path, complete="false", grace="0s")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """One hour of a growing input is counted, and a copy of the output is made: copy.sqlite. Not to be changed."""
+    folder = tmp_path_factory.mktemp("made")
+    write_events(folder / "in.jsonl", ())
+    app = write_config(folder, complete="false", grace="0s")
     append(app, 0, 62)
     assert command("run", app).returncode == 0
-    shutil.copy(tmp_path / "out.sqlite", tmp_path / "copy.sqlite")
-    return app
+    shutil.copy(folder / "out.sqlite", folder / "copy.sqlite")
+    return folder
 
 
-@pytest.fixture
-def grown(app):
-    """A second hour is counted too."""
+@pytest.fixture(scope="module")
+def made_and_grown(made, tmp_path_factory):
+    """A second hour is counted too. Not to be changed."""
+    folder = tmp_path_factory.mktemp("grown")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    app = folder / "app.toml"
     append(app, 62, 60)
     assert command("run", app).returncode == 0
     shutil.copy(app.parent / "out.sqlite", app.parent / "last.sqlite")
     assert max(release.window.end_ms for release in releases(app.parent / "last.sqlite")) == BORDER_MS
-    return app
+    return folder
+
+
+@pytest.fixture
+def app(made, tmp_path):
+    """Of `made`, in a folder of this test's own."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "app.toml"
+
+
+@pytest.fixture
+def grown(made_and_grown, tmp_path):
+    """Of `made_and_grown`, in a folder of this test's own."""
+    shutil.copytree(made_and_grown, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "app.toml"
 
 
 def lose(app: Path, how: str) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.forks import Forks
 from support.patience import PATIENCE_S
 from support.summed_rollups import summed
 
@@ -117,8 +120,17 @@ def run_here(config: Path, coins: Coins = SYSTEM_COINS) -> RunReport:
         return run_to_end(work, loaded.rollup.deadline, Stop())
 
 
+@cache
+def _commands() -> Forks:
+    made = Forks(Path(__file__).with_name("command_process.py"))
+    atexit.register(made.close)
+    return made
+
+
 def command(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the `sfm-stream` command in a process of its own."""
+    """Run the `sfm-stream` command in a process of its own; with options of subprocess.run one that loads all anew."""
+    if not options:
+        return _commands().run(*arguments)
     call = [sys.executable, "-m", "sfm_stream.cli", *map(str, arguments)]
     done: subprocess.CompletedProcess[str]
     done = subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE_S, **options)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections import defaultdict
@@ -15,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import xxhash
 from kafka.partitioner import murmur2 as java_murmur2
+from support.forks import Forks
 from support.kafka_topics import Read, make_topic, produce, read_all
 from support.patience import PATIENCE_S, patiently
 
@@ -160,6 +161,13 @@ def page_views(
     return events
 
 
+@cache
+def _workers() -> Forks:
+    made = Forks(WORKER)
+    atexit.register(made.close)
+    return made
+
+
 class Worker:
     """A worker process, of one pipeline or several. point, count: where it dies by itself (see kafka_worker.py)."""
 
@@ -168,11 +176,8 @@ class Worker:
     ) -> None:
         configs = [config] if isinstance(config, Path) else config
         self.log = configs[0].with_name(f"worker-{uuid.uuid4().hex[:6]}.log")
-        call = [sys.executable, str(WORKER), ",".join(map(str, configs)), ",".join(roles or ("ingest", "publish"))]
-        call += [point, str(count)]
-        env = os.environ | {"PYTHONPATH": str(WORKER.parents[1])}
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen([*call, "first" if first else "again"], env=env, stdout=out, stderr=out)
+        call = [",".join(map(str, configs)), ",".join(roles or ("ingest", "publish")), point, count]
+        self.process = _workers().start(*call, "first" if first else "again", out=self.log, err=self.log)
 
     @property
     def running(self) -> bool:
