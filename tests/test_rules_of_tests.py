@@ -20,10 +20,6 @@ LEAST_LIMIT_S = 180
 """So long at least an event is waited for, where it says how long: support/patience.py waits longer."""
 LIMITS = {"timeout", "timeout_s", "patience_s"}
 MAX_LINES = 500
-TESTED_ELSEWHERE = {
-    "cli": "integration/test_cli.py and those beside it: as whoever calls it does",
-}
-"""Packages without a folder below tests/unit, and where their tests are."""
 WAITS = {"wait", "communicate", "run", "result", "get", "HTTPConnection", "urlopen", "check_output", "check_call"}
 """Calls that wait for a process, a thread or an answer, and fail where it takes longer."""
 
@@ -147,10 +143,9 @@ def no_exception_is_silent(path: str, source: str) -> list[str]:
 
 
 def units_mirror_the_package(tests: set[str], packages: set[str]) -> list[str]:
-    """Folders below tests/unit that no package has, and packages without one that are not tested elsewhere."""
+    """Folders below tests/unit that no package has, and packages without one."""
     found = [f"tests/unit/{folder}: there is no sfm_stream/{folder}" for folder in sorted(tests - packages)]
-    missing = packages - tests - TESTED_ELSEWHERE.keys()
-    return found + [f"sfm_stream/{folder}: there is no tests/unit/{folder}" for folder in sorted(missing)]
+    return found + [f"sfm_stream/{folder}: there is no tests/unit/{folder}" for folder in sorted(packages - tests)]
 
 
 def folders_with_code(root: Path) -> set[str]:
@@ -233,13 +228,10 @@ def test_the_unit_tests_mirror_the_package():
     tests, packages = folders_with_code(TESTS / "unit"), folders_with_code(TESTS.parent / "sfm_stream")
     assert units_mirror_the_package(tests, packages) == []
     assert {"privacy", "transport/kafka"} <= tests
-    assert not TESTED_ELSEWHERE.keys() & tests, "an exception that is not needed any more"
-    assert TESTED_ELSEWHERE.keys() <= packages
-    assert all((TESTS / where.split(":")[0].split(" and ")[0]).exists() for where in TESTED_ELSEWHERE.values())
 
 
 def test_a_folder_out_of_place_is_found():
-    assert units_mirror_the_package({"privacy", "pipeline/tests"}, {"privacy", "cli"}) == [
+    assert units_mirror_the_package({"privacy", "pipeline/tests"}, {"privacy"}) == [
         "tests/unit/pipeline/tests: there is no sfm_stream/pipeline/tests"
     ]
-    assert units_mirror_the_package(set(), {"privacy", "cli"}) == ["sfm_stream/privacy: there is no tests/unit/privacy"]
+    assert units_mirror_the_package(set(), {"privacy"}) == ["sfm_stream/privacy: there is no tests/unit/privacy"]
