@@ -101,10 +101,10 @@ class Rollup:
         return commit.offset
 
     def recalls(self, end_ms: int) -> bool:
-        """Whether restore() can need a published record of a span that ends then: only those of open days matter."""
+        """Whether restore() can need a published record of a span that ends then: only those in open ones matter."""
         return any(
-            not span.is_published(coarsest_ms := span.coarsest_end_ms(end_ms))
-            and (not self._ended(span) or coarsest_ms <= span.coarsest_end_ms(span.decided.through_ms))
+            not span.is_published(end_ms)
+            and (not self._ended(span) or span.coarsest_end_ms(end_ms) <= span.coarsest_end_ms(span.decided.through_ms))
             for span in self._with_history
         )
 
@@ -114,7 +114,7 @@ class Rollup:
         open_ends = (
             span.cursor.end_ms - LONGEST_DAY_MS
             for span in self._with_history
-            if not self._ended(span) or not span.is_published(span.coarsest_end_ms(span.decided.through_ms))
+            if not self._ended(span) or not span.is_published(span.decided.through_ms)
         )
         return max(0, min(open_ends, default=FOREVER_MS))
 

@@ -90,7 +90,7 @@ class SpanRollup:
         around = window if self.grains.size_ms is None else self.calendar.span(grain, window.start_ms)
         state = state_of(grain, around, final_ms, self.cursor)
         is_replay = state is SpanState.PUBLISHED and around.end_ms > final_ms
-        if is_replay and self.is_published(self.coarsest_end_ms(around.end_ms)):
+        if is_replay and self.is_published(around.end_ms):
             return ReleaseOutcome.ALREADY_FINAL
         if not is_replay and state is not SpanState.OPEN:
             return ReleaseOutcome.ALREADY_FINAL
@@ -137,8 +137,9 @@ class SpanRollup:
         return self.calendar.span(self.grains.grains[-1], end_ms - 1).end_ms
 
     def is_published(self, end_ms: int) -> bool:
-        """Whether the span of the coarsest grain that ends then is published, with all inside it."""
-        return self.cursor.covers(end_ms, self.grains.grains[-1], None)
+        """Whether every span is published that holds what ends then. An hour may reach over the border of a day."""
+        spans = ((grain, self.calendar.span(grain, end_ms - 1)) for grain in self.grains.grains)
+        return all(self.cursor.covers(span.end_ms, grain, None) for grain, span in spans)
 
     def first_final(self, final_ms: int) -> OpenSpan | None:
         """The first span, in the order of publication, of those that end at or before final_ms."""
