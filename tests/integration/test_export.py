@@ -29,7 +29,8 @@ GRAINS = {"window": 15 * MINUTE_MS, "quarter": 15 * MINUTE_MS, "hour": HOUR_MS, 
 
 @pytest.mark.parametrize("out", ["out.parquet", "out.csv"])
 def test_the_installed_command(app, out):
-    done = command("export", app, "--format", "presto", "--out", app.parent / out)
+    """In its own folder, as a process that has loaded nothing yet."""
+    done = command("export", app, "--format", "presto", "--out", app.parent / out, cwd=app.parent)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"wrote 24 rows into {app.parent / out}\n", "")
     check_rows(read(app.parent / out), releases(app.parent / "out.sqlite"))
 
