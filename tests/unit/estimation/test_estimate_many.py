@@ -61,6 +61,14 @@ def test_each_gets_what_it_gets_alone() -> None:
         assert estimate_many([histogram(MIXED[at]) for at in order]) == [together[at] for at in order]
 
 
+def test_no_number_of_many_alike_depends_on_those_beside_it() -> None:
+    """A product of matrices with more rows may round in another way."""
+    many = [histogram(tally(seed, 3, 40 * seed, shape=shape)) for shape in (SHAPE, SMALL) for seed in range(24)]
+    together = estimate_many(many)
+    assert together == [estimate_many([each])[0] for each in many]
+    assert together[5:9] == estimate_many(many[5:9])
+
+
 def test_another_confidence() -> None:
     given = [histogram(each) for each in MIXED[:3]]
     assert estimate_many(given, confidence=0.8) == [estimate(each, confidence=0.8) for each in MIXED[:3]]
