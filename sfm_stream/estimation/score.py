@@ -25,6 +25,8 @@ from sfm_stream.sketch.layout import BitmapLayout
 
 Array = NDArray[np.float64]
 _STEP = 1 / 24
+_SKETCHES = 128
+"""Of so many at once the scores at all points stay near the processor."""
 _MOST_BIAS = 0.25
 """A larger share of the standard error fades out: near the capacity the expansion of eq. 41 does not hold."""
 TINY = 1e-9
@@ -157,8 +159,14 @@ def unclamped_of_many(scores: Scores, sums: Array) -> tuple[Array, Array]:
     """(estimates, their standard errors), both of shape (sketches,), from sums of shape (sketches, levels).
 
     The estimate is the `unclamped` of `invert`, up to a thirtieth of the standard error: roots are interpolated
-    linearly here, for all sketches at once.
+    linearly here, for many sketches at once.
     """
+    parts = [_unclamped(scores, sums[low : low + _SKETCHES]) for low in range(0, len(sums), _SKETCHES)]
+    values, errors = (np.concatenate(several) for several in zip(*parts, strict=True))
+    return values, errors
+
+
+def _unclamped(scores: Scores, sums: Array) -> tuple[Array, Array]:
     score = (sums[:, None] @ scores.weights.T)[:, 0] - scores.offset  # each row by itself, however many there are
     slope = score * scores.spread
     steps = 0.5 * (slope[:, 1:] + slope[:, :-1]) * np.diff(scores.n)
