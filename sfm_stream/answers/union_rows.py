@@ -28,7 +28,7 @@ from sfm_stream.units import SKETCHES
 
 SUMS_BYTES = 32 << 20
 """Of sums of sketches that are held at a time; of the next row where that takes more."""
-PLACES = 1 << 20
+PLACES = 1 << 19
 """Releases that are chosen and not read yet."""
 
 
@@ -87,13 +87,15 @@ class _Together:
 
     def _read(self) -> None:
         """Include what was chosen, in order of the topic."""
-        places = np.array(self._places, np.int64).reshape(-1, 3)
-        self._places = array("q")
-        for partition in np.unique(places[:, 0]).tolist():
-            of_partition = places[places[:, 0] == partition]
-            _, offsets, unions = of_partition[np.argsort(of_partition[:, 1])].T
-            records = self._reader.at(SKETCHES, partition, array("q", offsets))
-            for offset, number in zip(offsets, unions, strict=True):
+        if not self._places:
+            return
+        places = np.frombuffer(self._places, np.int64).reshape(-1, 3)
+        places, self._places = places[np.lexsort((places[:, 1], places[:, 0]))], array("q")
+        partitions, begins = np.unique(places[:, 0], return_index=True)
+        for partition, of_partition in zip(partitions.tolist(), np.split(places, begins[1:]), strict=True):
+            offsets = array("q", of_partition[:, 1].tobytes())
+            records = self._reader.at(SKETCHES, partition, offsets)
+            for offset, number in zip(offsets, of_partition[:, 2].tolist(), strict=True):
                 stored = next(records, None)
                 if stored is None or stored.offset != offset:
                     raise StateError("releases went out of the sketch topic while it was read for an answer: ask again")

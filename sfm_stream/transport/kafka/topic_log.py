@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import partial
 from threading import Event
@@ -73,20 +72,20 @@ class TopicLog:
 
     def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
         """As in the protocol. What lies between two offsets is passed over where it is not fetched yet."""
-        name, left = self._topics.get(topic, topic), deque(offsets)
-        while left:
-            wanted = left[0]
+        name, done = self._topics.get(topic, topic), 0
+        while done < len(offsets):
+            wanted = offsets[done]
             for batch in self.batches(name, partition, wanted, wanted + 1):
-                if not left or batch.next_offset <= left[0]:
+                if done == len(offsets) or batch.next_offset <= offsets[done]:
                     continue
                 rows = {at: row for row, at in enumerate(batch.offsets().tolist())}
-                arrivals, keys, values = batch.arrivals(), batch.keys(), batch.values()
-                while left and (row := rows.get(left[0])) is not None:
-                    yield StoredRecord(
-                        left.popleft(), partition, keys[row] or b"", values[row] or b"", int(arrivals[row])
-                    )
-            if left and left[0] == wanted:
-                left.popleft()  # retention or compaction took it
+                asked = list[int]()
+                while done < len(offsets) and (row := rows.get(offsets[done])) is not None:
+                    asked.append(row)
+                    done += 1
+                yield from stored_rows(batch, asked)
+            if done < len(offsets) and offsets[done] == wanted:
+                done += 1  # retention or compaction took it
 
     def markers(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
         """As in the protocol. Read is the topic from since_ms to until_ms, and about a window before and behind it; in
