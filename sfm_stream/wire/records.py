@@ -92,18 +92,6 @@ class Release:
         """The 16 bytes that name this release: see the function `release_id`."""
         return release_id(self.pipeline, self.epoch, self.partition, self.window, self.key)
 
-    def of_another_key(self, key: bytes, sketch: SfmSketch) -> Release:
-        """A release that differs in key, bits and the value of its count alone, so that nothing else has to be checked.
-
-        key: known to be canonical. sketch: of the same kind, with a count of the same epsilon or without one as here.
-        """
-        other = object.__new__(Release)
-        for name in Release.__slots__:
-            object.__setattr__(other, name, getattr(self, name))
-        object.__setattr__(other, "key", key)
-        object.__setattr__(other, "sketch", sketch)
-        return other
-
 
 @dataclass(frozen=True, slots=True)
 class CloseMarker:

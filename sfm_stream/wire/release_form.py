@@ -93,7 +93,20 @@ class ReleaseForm:
             count = NoisyCount(value, count.epsilon)
         bits = payload[self._bits_at : self._tail_at]
         sketch = SfmSketch(like.shape, like.flip_threshold, like.hash, bits, count)
-        return self.like.of_another_key(found[1], sketch)
+        return _of_another_key(self.like, found[1], sketch)
 
     def _id(self, key: bytes) -> bytes:
         return hashlib.sha256(self._identity + key).digest()[:_ID_BYTES]
+
+
+def _of_another_key(like: Release, key: bytes, sketch: SfmSketch) -> Release:
+    """A release that differs in key, bits and the value of its count alone, so that nothing has to be checked again.
+
+    key: known to be canonical. sketch: with a count of the same epsilon, or without one as `like`.
+    """
+    release = object.__new__(Release)
+    for name in Release.__slots__:
+        object.__setattr__(release, name, getattr(like, name))
+    object.__setattr__(release, "key", key)
+    object.__setattr__(release, "sketch", sketch)
+    return release
