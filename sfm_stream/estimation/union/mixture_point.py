@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 MAX_ITEMS = 16
 """Numbers of items in a cell that are told apart: 0 .. 15, and 16 or more."""
 _INVERSE_FACTORIALS = np.array([1.0 / math.factorial(r) for r in range(MAX_ITEMS)])
+_MANY = 1000.0
+"""At this rate and above e^-rate is 0 in floating point, and so is each probability of few items."""
 TINY = 1e-40
 _FEW_STATES = 24
 """Up to so many, squaring a matrix is cheaper than a product of a vector more."""
@@ -184,6 +186,7 @@ def diagonal(matrices: Array) -> Array:
 def poisson(rate: Array) -> Array:
     """Shape (.., items + 1, levels): Poisson probabilities of 0 .. items - 1 and of more. rate: shape (.., levels)."""
     found = np.empty((MAX_ITEMS + 1, *rate.shape))  # the longest axes last, along which numpy has least to do
+    rate = np.minimum(rate, _MANY)
     exactly, known, power = found[:-1], 1, rate
     np.exp(-rate, out=exactly[0])
     while known < MAX_ITEMS:

@@ -117,4 +117,4 @@ def test_another_offset_may_be_sought_on_the_way(tmp_path: Path, whole: bool) ->
     while (batch := lines.read(0)) is None:
         pass
     assert not isinstance(batch, InputEnd)
-    assert (batch.first, batch.values()[:2]) == (0, [b"0000000", b"0000001"])
+    assert (batch.first, list(batch.values()[:2])) == (0, [b"0000000", b"0000001"])

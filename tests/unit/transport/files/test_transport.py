@@ -43,7 +43,7 @@ def test_the_rollup_reads_what_the_ingest_commits_over_one_log(log: SqliteLog, t
     assert batch.arrivals().tolist() == [1_000, 2_000]  # type: ignore[union-attr]
     assert batch.arrivals().dtype == batch.offsets().dtype == np.int64  # type: ignore[union-attr]
     assert batch.keys() == [b"k1", b"k2"]  # type: ignore[union-attr]
-    assert batch.values() == [b"v1", b"v2"]  # type: ignore[union-attr]
+    assert list(batch.values()) == [b"v1", b"v2"]  # type: ignore[union-attr]
     assert rollup.poll() == [InputEnd(0, False)]
     assert rollup.commit(Step((Record(ROLLUPS, 0, b"k", b"day", 0),), (Commit(0, 2, b"r"),)))
     assert log.positions("ingest") == {0: Commit(0, 4, b"i")}
@@ -59,9 +59,9 @@ def test_every_partition_of_a_topic_is_assigned_and_read(log: SqliteLog) -> None
     rollup = FileTransport(TopicInput(log, SKETCHES, partitions=3), log, "rollup")
     assert rollup.poll() == [Assigned(0), Assigned(1), Assigned(2, Commit(2, 1, b""))]
     first, second, third = rollup.poll()
-    assert first.values() == [b"v1"]  # type: ignore[union-attr]
+    assert list(first.values()) == [b"v1"]  # type: ignore[union-attr]
     assert second == InputEnd(1, False)
-    assert third.values() == [b"v3"]  # type: ignore[union-attr]
+    assert list(third.values()) == [b"v3"]  # type: ignore[union-attr]
     assert rollup.poll() == [InputEnd(0, False), InputEnd(1, False), InputEnd(2, False)]
 
 
@@ -69,7 +69,7 @@ def test_a_complete_input_ends_for_ever(log: SqliteLog, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"a\n")
     ingest = FileTransport(LineInput(str(tmp_path / "in"), complete=True), log, "ingest")
     ingest.poll()
-    assert ingest.poll()[0].values() == [b"a"]  # type: ignore[union-attr]
+    assert list(ingest.poll()[0].values()) == [b"a"]  # type: ignore[union-attr]
     for _ in range(3):
         assert ingest.poll() == [InputEnd(0, True)]
 
