@@ -7,7 +7,7 @@ from Monday to Sunday, and a month those of one date's month, so both begin and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from math import gcd
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,9 +15,9 @@ from sfm_stream.errors import ConfigError, StateError
 from sfm_stream.readable import duration, instant, local
 from sfm_stream.types import Window
 from sfm_stream.units import GRAINS, HOUR_MS, LONGEST_DAY_MS, MINUTE_MS, QUARTER_MS, SHORTEST_DAY_MS
-from sfm_stream.windows.grid import CalendarGrid, FixedGrid, midnight_ms
+from sfm_stream.windows.grid import CalendarGrid, FixedGrid
 
-_DAY = timedelta(days=1)
+_MILLISECOND = timedelta(milliseconds=1)
 _FIXED = {"quarter": FixedGrid(QUARTER_MS), "hour": FixedGrid(HOUR_MS)}
 
 
@@ -89,15 +89,19 @@ def calendar(zone: str, window_ms: int, since_ms: int, until_year: int = 2100) -
 
 
 def _days(zone: ZoneInfo, since_ms: int, until_year: int) -> tuple[int, int, int]:
-    """(largest step, at most an hour, of which every day border is a multiple; shortest day; longest day), in ms."""
-    day = datetime.fromtimestamp(since_ms // 1000, zone).date()
-    step, lengths = HOUR_MS, {24 * HOUR_MS}
-    start = midnight_ms(day, zone)
-    while day.year < until_year:
-        step = gcd(step, start)
-        day += _DAY
-        end = midnight_ms(day, zone)
-        lengths.add(end - start)
-        start = end
+    """(largest step, at most an hour, of which every day border is a multiple; shortest day; longest day), in ms.
+
+    A day begins at the date's number of days, less the offset of the zone at its midnight, as `midnight_ms` says. So
+    only days at whose end there is another offset have another length.
+    """
+    first = datetime.fromtimestamp(since_ms // 1000, zone).toordinal()
+    step, lengths, before = HOUR_MS, {24 * HOUR_MS}, None
+    for number in range(first, date(until_year, 1, 1).toordinal() + 1):
+        offset = zone.utcoffset(datetime.fromordinal(number))
+        if offset != before and offset is not None:
+            step = gcd(step, offset // _MILLISECOND)
+            if before is not None:
+                lengths.add(24 * HOUR_MS - (offset - before) // _MILLISECOND)
+            before = offset
     lengths.discard(0)  # a date that was left out, where a zone crossed the date line
     return step, min(lengths), max(lengths)
