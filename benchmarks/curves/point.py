@@ -118,8 +118,9 @@ def read(into: IngestPartition, given: Sequence[tuple[int, bytes]]) -> float:
     begun = time.process_time()
     for first, fetched in given:
         of_one = Batches(first, PLACE, MemoryRecords(fetched))
-        while taken := of_one.take(POLL_BATCHES):
-            into.read(taken)
+        while of_one:
+            if taken := of_one.take(POLL_BATCHES):
+                into.read(taken)
     return time.process_time() - begun
 
 
