@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from sfm_stream import kernels
+from sfm_stream.cli.memory import settle_memory
 from sfm_stream.config.config import load_config
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting import releases
@@ -43,6 +44,7 @@ def main() -> None:
     while not isinstance(batch := source.read(0), InputEnd):
         counter.add(extractor.columns([batch]))
     counter.finish()
+    settle_memory()  # as a worker does
     while (step := counter.step()) is not None:
         counter.committed(step)
     print(json.dumps({"flips": flips, "rate": flips / used if flips else 0}))
