@@ -32,7 +32,6 @@ import msgspec
 from xxhash import xxh3_128_digest
 
 from sfm_stream.errors import ConflictError, SfmStreamError, StateError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.in_hand import Prepared, StepInHand
 from sfm_stream.pipeline.outbox_epoch import OutboxEpoch, ReleaseRead
 from sfm_stream.pipeline.outbox_record import OutboxRecords, RunRelease
@@ -40,6 +39,7 @@ from sfm_stream.readable import instant
 from sfm_stream.types import NO_TIME, Commit, Record, Step
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, Release
+from sfm_stream.wire.keys import MARKER_KEY
 from sfm_stream.wire.stored_state import StateCodec, StoredFields
 
 

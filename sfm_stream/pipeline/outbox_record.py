@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sfm_stream.errors import FormatError, StateError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.wire.codec import CloseMarker, Release, decode
+from sfm_stream.wire.keys import MARKER_KEY
 from sfm_stream.wire.release_form import ReleaseForm
 
 

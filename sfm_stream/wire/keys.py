@@ -12,6 +12,8 @@ from sfm_stream.units import INT64_MAX, INT64_MIN
 
 MAX_KEY_BYTES = 65536
 MAX_KEY_PARTS = 32
+MARKER_KEY = b""
+"""Record key of close markers: no counting key has these bytes."""
 
 
 def encode_key(key: KeyValue) -> bytes:

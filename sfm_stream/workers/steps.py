@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sfm_stream.errors import BrokerError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.contract import Transport
 from sfm_stream.types import Step
+from sfm_stream.wire.keys import MARKER_KEY
 
 TRIES = 50
 

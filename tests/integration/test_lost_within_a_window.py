@@ -9,9 +9,9 @@ from support.embedded_runs import START_MS, NoFlips, releases, run_here, write_c
 
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.units import SKETCHES
+from sfm_stream.wire.keys import MARKER_KEY
 
 SPANS = '[[spans]]\nsize = "day"\nepsilon = 1\n'
 

@@ -20,11 +20,10 @@ from support.counting_runs import (
 
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import CountingPlan
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.types import KeyValue, PartitionState, Reason, Record
 from sfm_stream.wire.codec import CloseMarker, Release, decode
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.keys import MARKER_KEY, encode_key
 
 KEYS: list[KeyValue] = ["b", "a", "", 0, "aa", 7]
 BY_BYTES = sorted(encode_key(key) for key in KEYS)

@@ -17,7 +17,6 @@ from sfm_stream.events.key_table import KeyTable
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
 from sfm_stream.pipeline.counting.position import decode_state, first_progress
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import Epsilon, flip_threshold_of, parts_of
 from sfm_stream.privacy.key_rules import DeclaredKeys, KeyRule, PresenceIsPublic, SelectedKeys
@@ -31,6 +30,7 @@ from sfm_stream.units import FOREVER_MS
 from sfm_stream.windows.grid import FixedGrid, fixed_size_ms
 from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.wire.codec import CloseMarker, Release, decode
+from sfm_stream.wire.keys import MARKER_KEY
 
 SMALL = SketchShape(16, 2)
 FINGERPRINT = "0123456789abcdef"

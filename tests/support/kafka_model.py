@@ -29,10 +29,10 @@ from sfm_stream.composition import kafka as composition
 from sfm_stream.composition import kafka_first_start as first_start
 from sfm_stream.config.config import Config, parse_config
 from sfm_stream.events.partitioner import murmur2_partition
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.kafka import transport
 from sfm_stream.transport.kafka.topic_changes import TopicAtStart
 from sfm_stream.transport.kafka.topic_facts import TopicFacts
+from sfm_stream.wire.keys import MARKER_KEY
 
 SOURCE, PIPELINE = "in", "model"
 START_MS = 1_767_225_600_000

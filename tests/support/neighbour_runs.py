@@ -32,10 +32,10 @@ from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.formats.registry import format_of
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.released_span import widest
 from sfm_stream.types import EventColumns, RecordBatch
+from sfm_stream.wire.keys import MARKER_KEY
 
 FORM = EventSchema(key=("k",), item="i", time="t", time_unit="ms", earliest_ms=0, latest_ms=1 << 40)
 HUGE = 1 << 40

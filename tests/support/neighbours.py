@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 from support.counting_runs import Log, releases_of
 
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.types import Record
 from sfm_stream.wire.codec import Release, WireRecord, decode
+from sfm_stream.wire.keys import MARKER_KEY
 
 
 def assert_one_draw(log: Log) -> None:

@@ -7,12 +7,11 @@ from typing import Any
 
 from support.rollup_runs import PIPELINE, QUARTER_MS, at, marker, release
 
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.outbox import OutboxCopy
 from sfm_stream.types import KeyValue, Record, Step
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.keys import MARKER_KEY, encode_key
 
 T0 = at("2026-01-01")
 A, B = encode_key("a"), encode_key("b")

@@ -12,13 +12,13 @@ import numpy as np
 from support.counting_runs import PRESENCE, SMALL, plan_of, span_of
 
 from sfm_stream.pipeline.counting.plan import CountingPlan
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.key_rules import KeyRule
 from sfm_stream.readable import duration
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Record
 from sfm_stream.windows.grid import grid_of
 from sfm_stream.wire.codec import CloseMarker, Release, decode
+from sfm_stream.wire.keys import MARKER_KEY
 
 COARSER = ("40ms", "60ms")
 """Of a base of 10 ms. They do not fit into each other."""

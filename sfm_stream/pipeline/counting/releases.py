@@ -24,11 +24,8 @@ from sfm_stream.types import Record, Window
 from sfm_stream.units import SKETCHES
 from sfm_stream.windows.store import OpenWindow
 from sfm_stream.wire.codec import CloseMarker, Release, encode
-from sfm_stream.wire.keys import encode_key, encode_keys
+from sfm_stream.wire.keys import MARKER_KEY, encode_key, encode_keys
 from sfm_stream.wire.release_form import ReleaseForm
-
-MARKER_KEY = b""
-"""Record key of close markers: no counting key has these bytes."""
 
 
 class ReleaseDraw:
@@ -109,7 +106,7 @@ class ReleaseDraw:
         """The form of the releases of a window, made of the first of them, which is checked field by field."""
         if self._form is None or self._form[:2] != (window, count is not None):
             plan, span = self._plan, self._span
-            counted = NoisyCount(count, span.count_epsilon) if count is not None and span.count_epsilon else None
+            counted = None if count is None else NoisyCount(count, span.count_epsilon)
             like = Release(
                 pipeline=plan.pipeline,
                 epoch=plan.epoch,

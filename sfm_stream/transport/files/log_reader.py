@@ -25,6 +25,7 @@ from sfm_stream.transport.files.marker_runs import run_of
 from sfm_stream.transport.files.storage_faults import damage_text, database_fault, require_readable
 from sfm_stream.types import Commit, StoredRecord
 from sfm_stream.units import FOREVER_MS
+from sfm_stream.wire.keys import MARKER_KEY
 
 BUSY_TIMEOUT_MS = 5_000
 PAGE_RECORDS, PAGE_BYTES = 256, 4 << 20
@@ -124,7 +125,7 @@ class LogReader:
         A few queries for each run, however long it is; in a file without indexes all markers.
         """
         if not self._has_indexes:
-            yield from self.look_up(topic, keys={b""})
+            yield from self.look_up(topic, keys={MARKER_KEY})
             return
         behind = b""
         while first := self._marker(topic, "value >= ? ORDER BY value", behind):

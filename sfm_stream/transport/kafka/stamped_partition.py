@@ -25,8 +25,8 @@ from sfm_stream.types import StoredRecord
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.wire.codec import CloseMarker, decode_marker
 from sfm_stream.wire.heads import ReleaseHead, head_at
+from sfm_stream.wire.keys import MARKER_KEY
 
-_MARKER_KEY = b""
 _FIRST_EPOCH = 1
 _STEP_BACK = 1 << 6
 """Records that are read first where the last marker before an offset is looked for."""
@@ -170,7 +170,7 @@ def _marker(stored: StoredRecord) -> CloseMarker | None:
 
 def _head(stored: StoredRecord) -> tuple[int, int] | None:
     """Epoch, and start of the window, of a release or marker; None where it is neither."""
-    if stored.key == _MARKER_KEY:
+    if stored.key == MARKER_KEY:
         marker = _marker(stored)
         return None if marker is None else (marker.epoch, marker.start_ms)
     try:

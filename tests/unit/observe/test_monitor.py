@@ -16,11 +16,11 @@ from sfm_stream.errors import BrokerError, ConfigError, StateError
 from sfm_stream.observe import monitor as module
 from sfm_stream.observe.metrics import DEFINITIONS, PublicMetrics
 from sfm_stream.observe.monitor import ASK_S, LOOK_S, Monitor, monitoring
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.types import Assigned, Commit, InputEnd, Record, Revoked, Step
 from sfm_stream.units import FOREVER_MS, SKETCHES
+from sfm_stream.wire.keys import MARKER_KEY
 from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.observed_transport import ObservedTransport
 from sfm_stream.workers.outbox import OutboxWorker

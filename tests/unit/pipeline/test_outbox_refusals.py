@@ -5,13 +5,12 @@ from support.outbox_runs import FOREVER_MS, A, B, add, closing, copy_of, drain, 
 from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, Run, bits_of, cheap_estimates, marker, release
 
 from sfm_stream.errors import ConflictError, StateError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.outbox import OutboxCopy
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.types import Commit
 from sfm_stream.wire.codec import decode_release, encode
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.keys import MARKER_KEY, encode_key
 
 
 def refuses(copy, error, match, offset, key, payload):

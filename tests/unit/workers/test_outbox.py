@@ -5,13 +5,13 @@ from support.log_records import record_count
 from support.rollup_runs import HOUR_MS, PIPELINE, QUARTER_MS, at, bits_of, marker, release
 
 from sfm_stream.errors import BrokerError, ConflictError, StateError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.transport.files.topic_input import StoredBatch, TopicInput
 from sfm_stream.transport.files.transport import FileTransport
 from sfm_stream.types import Assigned, Commit, Record, Revoked, Step
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import CloseMarker, decode
+from sfm_stream.wire.keys import MARKER_KEY
 from sfm_stream.workers import outbox as outbox_worker
 from sfm_stream.workers.outbox import OutboxWorker
 from sfm_stream.workers.steps import TRIES

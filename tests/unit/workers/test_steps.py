@@ -10,11 +10,11 @@ from support.rollup_runs import DAY_MS, QUARTER_MS, at, marker, release
 
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import BrokerError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.types import NO_TIME, Assigned, Commit, InputEnd, Reason, Record, Revoked, Step
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.wire.codec import decode
+from sfm_stream.wire.keys import MARKER_KEY
 from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.rollup import RollupWorker
 from sfm_stream.workers.steps import TRIES, perform, perform_due

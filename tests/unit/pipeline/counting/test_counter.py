@@ -24,12 +24,11 @@ from support.counting_runs import (
 )
 
 from sfm_stream.errors import StateError
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.privacy.key_rules import SelectedKeys
 from sfm_stream.types import NO_TIME, Reason, Step
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import decode
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.keys import MARKER_KEY, encode_key
 
 # Order and completeness
 

@@ -34,11 +34,12 @@ from support.neighbour_runs import (
 )
 
 from sfm_stream.pipeline.counting.counter import WindowCounter
-from sfm_stream.pipeline.counting.releases import MARKER_KEY, ReleaseDraw
+from sfm_stream.pipeline.counting.releases import ReleaseDraw
 from sfm_stream.pipeline.in_hand import StepInHand
 from sfm_stream.privacy.key_rules import DeclaredKeys
 from sfm_stream.types import NO_TIME, Reason
 from sfm_stream.wire.codec import decode, encode
+from sfm_stream.wire.keys import MARKER_KEY
 
 
 def event_clock(columns):

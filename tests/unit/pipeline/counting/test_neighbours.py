@@ -56,11 +56,10 @@ from support.neighbours import assert_one_bit, assert_one_cell
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.formats.registry import format_of
 from sfm_stream.pipeline.counting.counter import WindowCounter
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import InputEnd, Reason
 from sfm_stream.wire.codec import decode
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.keys import MARKER_KEY, encode_key
 
 
 @settings(max_examples=120)

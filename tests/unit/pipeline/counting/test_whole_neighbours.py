@@ -33,14 +33,13 @@ from support.whole_runs import whole_plan
 from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.extract import PythonExtractor
 from sfm_stream.events.formats.registry import format_of
-from sfm_stream.pipeline.counting.releases import MARKER_KEY
 from sfm_stream.pipeline.counting.schedule import Schedule
 from sfm_stream.pipeline.counting.whole import WholeCounter
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import NO_TIME, InputEnd, Reason
 from sfm_stream.windows.whole import Whole
 from sfm_stream.wire.codec import decode
-from sfm_stream.wire.keys import encode_key
+from sfm_stream.wire.keys import MARKER_KEY, encode_key
 
 FORM = EventSchema(key=("k",), item="i", time="t", time_unit="ms", earliest_ms=0, latest_ms=1000)
 DECLARED = declared("a", "b", 0, "unseen", since={"": 40})
