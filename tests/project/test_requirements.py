@@ -16,7 +16,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 NATIVE = tomllib.loads((ROOT / "native" / "pyproject.toml").read_text("utf-8"))
 FILES = {
-    "run.txt": PROJECT["dependencies"],
+    "run.txt": PROJECT["dependencies"] + PROJECT["optional-dependencies"]["serve"],
     "test.txt": PROJECT["dependencies"]
     + PROJECT["optional-dependencies"]["test"]
     + PYPROJECT["build-system"]["requires"],
