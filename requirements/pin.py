@@ -33,7 +33,14 @@ def main() -> None:
     """The tests' versions first: what runs in the image is what was tested."""
     tested = ["--constraints", "requirements/test.txt"]
     pin("test.txt", "What `make test` installs beside the package itself.", "pyproject.toml", "--extra", "test")
-    pin("run.txt", "What the package needs to run and to serve: what the image holds.", "pyproject.toml", "--extra", "serve", *tested)
+    pin(
+        "run.txt",
+        "What the package needs to run and to serve: what the image holds.",
+        "pyproject.toml",
+        "--extra",
+        "serve",
+        *tested,
+    )
     pin("build.txt", "What builds the package.", "-", *tested, wanted=builders(PYPROJECT))
     pin("native.txt", "What builds the compiled kernel.", "-", wanted=builders(NATIVE))
 

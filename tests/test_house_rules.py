@@ -48,6 +48,7 @@ LAYERS = [
     ["workers"],
     ["observe"],
     ["composition"],
+    ["serve"],
     ["cli"],
 ]
 """A module imports from its own layer and from the ones above it in this list, never from below."""
@@ -67,6 +68,7 @@ DATABASE = {
 NETWORK = {
     "observe/listener.py": "the listeners for metrics and health",
     "transport/kafka/transport.py": "the name of this host, in the id of its transactions",
+    "serve/http_server.py": "the listener for answers",
 }
 """A broker's sockets are its client's, which transport/kafka/kafka_python/client.py makes."""
 KAFKA_CLIENT = "transport/kafka/kafka_python/"

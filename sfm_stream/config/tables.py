@@ -171,6 +171,27 @@ class MetricsTable(SettingsTable):
     max_public_keys: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1000
 
 
+class ServeTable(SettingsTable):
+    """What `sfm-stream serve` listens to, and what it answers."""
+
+    listen: Address = "127.0.0.1:8464"
+    """Where the page and the JSON API are."""
+    hosts: tuple[Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._-]+$")], ...] = ()
+    """Names under which it may be asked, beside those of loopback; empty: any where it does not listen on loopback."""
+    cache: Annotated[StrictStr, Field(min_length=1)] = "serve-cache"
+    """The folder with the copies of public topics. They may be deleted at any time."""
+    max_rows: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 20_000
+    """Of one answer."""
+    max_span: Annotated[Duration, Field(ge=HOUR_MS)] = 800 * DAY_MS
+    """Of one question, where it asks for more than one number a key."""
+    max_time: Annotated[Duration, Field(ge=100)] = 20_000
+    """Of one question."""
+    max_questions: Annotated[StrictInt, Field(ge=1, le=64)] = 4
+    """That are answered at the same time; others wait."""
+    cors_origins: tuple[Annotated[StrictStr, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")], ...] = ()
+    """Origins whose pages may read the JSON API in a browser."""
+
+
 class LogsTable(SettingsTable):
     format: Literal["text", "json"] = "text"
     level: Literal["info", "warning", "error"] = "info"
@@ -197,5 +218,6 @@ class Settings(SettingsTable):
     kafka: KafkaTable | None = None
     limits: LimitsTable = LimitsTable()
     metrics: MetricsTable = MetricsTable()
+    serve: ServeTable = ServeTable()
     logs: LogsTable = LogsTable()
     worker: WorkerTable = WorkerTable()
