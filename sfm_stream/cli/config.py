@@ -1,7 +1,8 @@
-"""`sfm-stream config show`: the configuration as it will run, and its privacy statement."""
+"""`sfm-stream config show` and `config schema`: a configuration as it will run, and what every file may hold."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,18 @@ def show(config: Path, only_statement: bool, as_json: bool) -> None:
             click.echo(line)
         for line in words.splitlines():
             click.echo(f"# {line}".rstrip())
+
+
+@config.command()
+def schema() -> None:
+    """The JSON Schema of a configuration file, for editors.
+
+    Write it beside the file and name it there in the first line, as "#:schema ./sfm-stream.schema.json": an editor that
+    knows such schemas then completes settings, says what each means, and marks what is wrong.
+    """
+    from sfm_stream.config.schema import config_schema  # the generator, which no other command needs
+
+    click.echo(json.dumps(config_schema(), indent=2))
 
 
 def describe(config: Config) -> str:
