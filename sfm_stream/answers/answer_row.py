@@ -20,6 +20,9 @@ class AnswerRow:
     many of its releases are in the row, the coarsest first. windows: how many releases it would take with none missing.
     complete: nothing more can come. missing_ms: how much of the span may hold something and is not in the row; missing:
     where, in order of time, None where the published record does not say. epoch: of several the last one.
+
+    keys: of a row for the union of several keys (Question.joined) those that have a release in it, in the order of
+    their canonical bytes; key is () then. An item under all of them can lose epsilon.
     """
 
     key: tuple[KeyPart, ...]
@@ -34,6 +37,7 @@ class AnswerRow:
     missing_ms: int
     missing: tuple[Window, ...] | None
     epoch: int
+    keys: tuple[tuple[KeyPart, ...], ...] = ()
 
     @property
     def released(self) -> int:

@@ -21,7 +21,7 @@ CREATE TABLE answer_rows (
 
 
 class _Figures(msgspec.Struct, array_like=True, frozen=True):
-    """The fields of an AnswerRow that its place in the order does not say."""
+    """The fields of an AnswerRow that its place in the order does not say. joined: canonical bytes of its keys."""
 
     grain: str
     estimate: Estimate
@@ -32,15 +32,17 @@ class _Figures(msgspec.Struct, array_like=True, frozen=True):
     complete: bool
     missing_ms: int
     missing: tuple[Window, ...] | None
+    joined: tuple[bytes, ...]
 
 
+_FIELDS = tuple(name for name in _Figures.__struct_fields__ if name != "joined")
 _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_Figures)
 
 
 class AnswerRows(Collection[AnswerRow]):
     """Rows in order of window, key, epoch and partition. They can be gone through again.
 
-    keys: canonical bytes of the keys that have a row.
+    keys: canonical bytes of the keys that have a row, or a part in one.
     """
 
     def __init__(self) -> None:
@@ -50,8 +52,9 @@ class AnswerRows(Collection[AnswerRow]):
     def add(self, row: AnswerRow, partition: int = 0) -> None:
         """Add a row. partition: of its source, where each has a row of its own."""
         key = encode_key(row.key)
-        self.keys.add(key)
-        figures = _ENCODER.encode(_Figures(**{name: getattr(row, name) for name in _Figures.__struct_fields__}))
+        joined = tuple(map(encode_key, row.keys))
+        self.keys.update(joined or [key])
+        figures = _ENCODER.encode(_Figures(**{name: getattr(row, name) for name in _FIELDS}, joined=joined))
         place = row.window.start_ms, row.window.end_ms, key, row.epoch, partition
         self._held.run("INSERT INTO answer_rows VALUES (?, ?, ?, ?, ?, ?)", (*place, figures))
 
@@ -63,7 +66,8 @@ class AnswerRows(Collection[AnswerRow]):
         query = "SELECT * FROM answer_rows ORDER BY start_ms, end_ms, key, epoch, partition"
         for start_ms, end_ms, key, epoch, partition, encoded in self._held.rows(query):
             figures = _DECODER.decode(encoded)
-            values = {name: getattr(figures, name) for name in _Figures.__struct_fields__}
+            values = {name: getattr(figures, name) for name in _FIELDS}
+            values["keys"] = tuple(map(decode_key, figures.joined))
             yield AnswerRow(key=decode_key(key), window=Window(start_ms, end_ms), epoch=epoch, **values), partition
 
     def __len__(self) -> int:

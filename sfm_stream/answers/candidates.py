@@ -13,8 +13,8 @@ from sfm_stream.answers.span_name import span_name
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import StoredRecord, Window
-from sfm_stream.units import SKETCHES
-from sfm_stream.windows.grid import grid_of
+from sfm_stream.units import QUARTER_MS, SKETCHES
+from sfm_stream.windows.grid import FixedGrid, grid_of
 from sfm_stream.wire.heads import ReleaseHead, head_at
 
 Kind: TypeAlias = tuple[SketchShape, str, str]
@@ -98,11 +98,13 @@ def _borders(window: Window) -> tuple[int, int]:
 def _row_spans(question: Question) -> Callable[[Window], Window | None]:
     """The span of the row that a window belongs to; None where it is inside none.
 
-    One row for the whole span of the question, or one for each week or month in it.
+    One row for the whole span of the question, for each window, or for each hour, day, week or month in it.
     """
     if question.grain == "range":
         return lambda window: question.span
-    grid = grid_of(str(question.grain), question.zone)
+    if question.grain == "window":
+        return lambda window: window
+    grid = FixedGrid(QUARTER_MS) if question.grain == "quarter" else grid_of(str(question.grain), question.zone)
 
     def row_of(window: Window) -> Window | None:
         start_ms = grid.floor(window.start_ms)

@@ -36,7 +36,8 @@ class Question:
     grain: "range" for one answer over the whole span, or the grain of what is answered one by one: "window",
     "quarter", "hour", "day", "week", "month", or None for roll-ups of every grain. keys: None for all. span: only what
     lies wholly inside it. zone: the time zone in which times are read and shown. last: where it is given the span
-    follows from it and from what is decided (settled.py).
+    follows from it and from what is decided (settled.py). joined: all keys that are asked for are one set, with one row
+    for their union in each span.
     """
 
     grain: str | None
@@ -44,11 +45,13 @@ class Question:
     span: Window = EVERYTHING
     zone: str = "UTC"
     last: LastUnits | None = None
+    joined: bool = False
 
     @property
     def topic(self) -> str:
         """The topic with the records of an answer."""
-        return SKETCHES if self.grain in ("range", "window", "week", "month") else ROLLUPS
+        is_of_releases = self.joined or self.grain in ("range", "window", "week", "month")
+        return SKETCHES if is_of_releases else ROLLUPS
 
     def asks_for(self, window: Window, key: bytes) -> bool:
         """Whether it asks for a record of this key, in canonical bytes, whose window lies wholly inside the span."""
@@ -69,17 +72,21 @@ def parse_question(
     until: str | None = None,
     last: str | None = None,
     asked_ms: int | None = None,
+    joined: bool = False,
 ) -> Question:
     """The question that these texts ask about the pipeline of a configuration.
 
     grain: as in Question. keys: none for all. since, until: ISO 8601 times, in rollup.zone where they have no offset;
     the end is exclusive, and what is not given is no border. last: in place of both, so many of the last hours, days,
-    weeks or months, such as "7d", before asked_ms, which is now where it is not given. Raises QuestionError.
+    weeks or months, such as "7d", before asked_ms, which is now where it is not given. joined: as in Question. Raises
+    QuestionError.
     """
     if last is not None and (since or until):
         raise QuestionError("--last stands for --from and --to: give it alone")
     if grain == "range" and not last and not (since and until):
         raise QuestionError("--by range needs --from and --to, or --last")
+    if joined and grain is None:
+        raise QuestionError("the union of several keys needs a grain: a range, windows, hours, days, weeks or months")
     units = None
     if last is not None:
         base = config.calendar.base
@@ -88,4 +95,4 @@ def parse_question(
     borders = "window" if grain == "range" else grain or config.calendar.base
     span = asked_span(config, since, until, borders)
     asked = tuple(asked_key(text, len(config.event.key)) for text in keys)
-    return Question(grain, asked or None, span, config.calendar.zone, units)
+    return Question(grain, asked or None, span, config.calendar.zone, units, joined)

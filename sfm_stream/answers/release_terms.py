@@ -18,12 +18,13 @@ class ReleaseTerms:
     """The terms under which a pipeline releases.
 
     absence: what a window without a release of a key says. epsilon_selection: what one release costs an item on top of
-    the epsilon of its bits, where keys are selected by noisy counts; else 0.
+    the epsilon of its bits, where keys are selected by noisy counts; else 0. zone: of its days.
     """
 
     pipeline: str
     absence: Absence = UNKNOWN_ABSENCE
     epsilon_selection: float = 0.0
+    zone: str = "UTC"
 
     def epsilon_of_release(self, flip_threshold: int, count_epsilon: Decimal | None) -> float:
         """What one release costs an item: its bits, its noisy count where it has one, and the selection of its key."""
@@ -33,4 +34,5 @@ class ReleaseTerms:
 
 def release_terms(config: Config) -> ReleaseTerms:
     """The terms of the pipeline of a configuration."""
-    return ReleaseTerms(config.pipeline.id, config.absence, float(config.budget.epsilon_selection))
+    selection = float(config.budget.epsilon_selection)
+    return ReleaseTerms(config.pipeline.id, config.absence, selection, config.calendar.zone)

@@ -11,11 +11,12 @@ def row_json(row: AnswerRow) -> dict[str, object]:
     """A row as a JSON object; numbers are not rounded.
 
     releases: how many of which released span it is made of. missing: what of its span may hold something and is not in
-    it, null where the record does not say which of its windows that are.
+    it, null where the record does not say which of its windows that are. keys: of a row for several keys together.
     """
     estimate = row.estimate
     return {
         "key": key_json(row.key),
+        "keys": [key_json(key) for key in row.keys],
         "grain": row.grain,
         "from": instant(row.window.start_ms),
         "to": instant(row.window.end_ms),

@@ -27,8 +27,8 @@ def rows_of(reader: TopicReader, terms: ReleaseTerms, question: Question) -> Ans
         rollups = newest_rollups(reader, terms.pipeline, question, OmittedRecords())
         return rollup_rows(rollups, terms)
     decided = DecidedSpans(question.zone)
-    if question.grain == "window":
+    if question.grain == "window" and not question.joined:
         return window_rows(asked_releases(reader, terms.pipeline, question, decided), decided, terms)
     candidates = Candidates(question, asked_heads(reader, terms.pipeline, question, decided))
     candidates.require_no_conflict(reader, terms.pipeline)
-    return union_rows(str(question.grain), candidates, reader, decided, terms)
+    return union_rows(question, candidates, reader, decided, terms)

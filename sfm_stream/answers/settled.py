@@ -15,18 +15,25 @@ from sfm_stream.units import FOREVER_MS
 def settled(reader: TopicReader, pipeline: str, question: Question) -> Question:
     """The question with the span that `last` stands for, from the close markers of the pipeline; else as it is.
 
-    The last markers of the finest span are looked up, then those of the coarser spans where the last one may be. Raises
-    NothingFound where nothing is decided, QuestionError where the span begins before 1970.
+    Raises NothingFound where nothing is decided, QuestionError where the span begins before 1970.
     """
     if question.last is None:
         return question
-    decided = DecidedSpans(question.zone)
+    if not (through_ms := last_decided(reader, pipeline, question.zone).through_ms()):
+        raise NothingFound(f"pipeline {pipeline} has published nothing yet: no window of it is closed")
+    return replace(question, span=question.last.span(through_ms, question.zone))
+
+
+def last_decided(reader: TopicReader, pipeline: str, zone: str) -> DecidedSpans:
+    """How far the released spans of a pipeline are decided, of which the days are those of this zone.
+
+    The last markers of the finest span are looked up, then those of the coarser spans where the last one may be.
+    """
+    decided = DecidedSpans(zone)
     for marker in close_markers(reader, pipeline, FOREVER_MS, FOREVER_MS):
         decided.note(marker)
     borders_ms = set().union(*(epoch.last_borders() for epoch in decided.epochs.values()))
     for border_ms in sorted(borders_ms):
         for marker in close_markers(reader, pipeline, border_ms, border_ms):
             decided.note(marker)
-    if not (through_ms := decided.through_ms()):
-        raise NothingFound(f"pipeline {pipeline} has published nothing yet: no window of it is closed")
-    return replace(question, span=question.last.span(through_ms, question.zone))
+    return decided

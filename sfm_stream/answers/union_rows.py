@@ -1,102 +1,95 @@
-"""Answers over unions of releases: for a whole span, or for each week or month in it.
+"""Answers over unions of releases: for a whole span, or for each week or month in it; of each key, or of all together.
 
 Releases are looked up without their sketches first, sorted by row and key, and the coarsest that cover each row are
-chosen. Then their sketches are read and added up, those of as many rows at a time as SUMS_BYTES hold: on a cluster each
-reading goes over the topic once. What is held does not grow with the number of releases or rows.
+chosen. Then their sketches are read and added up, those of as many rows at a time as SUMS_BYTES hold. What is held does
+not grow with the number of releases or rows.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-
-import numpy as np
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias
 
 from sfm_stream.answers.answer_rows import AnswerRows
 from sfm_stream.answers.candidates import Candidates, RowKey
 from sfm_stream.answers.cover import Candidate
 from sfm_stream.answers.decided_spans import DecidedSpans
+from sfm_stream.answers.joined_union import JoinedUnion
+from sfm_stream.answers.key_cover import KeyCover
 from sfm_stream.answers.key_union import KeyUnion
-from sfm_stream.answers.published_records import release_of
+from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.answers.widest_cover import widest_cover
-from sfm_stream.errors import StateError
+from sfm_stream.answers.sketch_reading import SketchReading
+from sfm_stream.answers.widest_cover import widest_cover, widest_covers
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Window
-from sfm_stream.units import SKETCHES
 
-SUMS_BYTES = 32 << 20
-"""Of sums of sketches that are held at a time; of the next row where that takes more."""
-PLACES = 1 << 19
-"""Releases that are chosen and not read yet."""
+Cover: TypeAlias = Iterator[Sequence[Candidate]]
+"""The releases that answer for a span, part by part."""
 
 
 def union_rows(
-    grain: str, candidates: Candidates, reader: TopicReader, decided: DecidedSpans, terms: ReleaseTerms
+    question: Question, candidates: Candidates, reader: TopicReader, decided: DecidedSpans, terms: ReleaseTerms
 ) -> AnswerRows:
-    """A row for each key, and each week or month where the question asks by these, in order of both.
+    """A row for each key, or for all keys together, in each span that the question asks by; in order of span and key.
 
-    A row is the union of the coarsest releases inside it that are disjoint in time. Releases of one epsilon are
-    tallied; where several epsilons meet, the tallies and the paper's merge bound their union. Raises IncompatibleError
-    where epochs differ in shape or hash, StateError where a release is gone that was looked up.
+    A row is the union of the coarsest releases inside it that are disjoint in time, of each key. Releases of one
+    epsilon are tallied; where several epsilons meet, the tallies and the paper's merge bound their union. Raises
+    IncompatibleError where epochs differ in shape or hash, StateError where a release is gone that was looked up.
     """
-    rows, together = AnswerRows(), _Together(reader)
-    for row in candidates.rows():
-        if together.is_full or together.span != row[0]:
-            together.finish(rows, grain, decided, terms)
-        together.add(row, widest_cover(terms.pipeline, partial(candidates.of, row)))
-    together.finish(rows, grain, decided, terms)
+    rows, reading = AnswerRows(), SketchReading(reader)
+
+    def finish() -> None:
+        for union in reading.finish():
+            rows.add(union.row(str(question.grain), decided, terms))
+
+    for span, of_span in groupby(candidates.rows(), key=itemgetter(0)):
+        if question.joined:
+            keys = [key for _, key in of_span]
+            if not is_window_of_base(question, candidates, decided, span, keys):
+                continue
+            reading.add(*joined_union(question, candidates, terms, span, keys))
+        else:
+            finish()
+            for row in of_span:
+                if reading.is_full:
+                    finish()
+                reading.add(*key_union(candidates, terms, row))
+        if reading.is_full:
+            finish()
+    finish()
     return rows
 
 
-class _Together:
-    """Rows of one span whose sketches are read together."""
+def key_union(candidates: Candidates, terms: ReleaseTerms, row: RowKey) -> tuple[KeyUnion, Cover]:
+    """The union of one key in one span, and the cover that it has to take."""
+    span, key = row
+    return KeyUnion(key, KeyCover(span)), widest_cover(terms.pipeline, partial(candidates.of, row))
 
-    def __init__(self, reader: TopicReader) -> None:
-        self._reader = reader
-        self.span: Window | None = None
-        self._unions: list[tuple[bytes, KeyUnion]] = []
-        self._sums_bytes = 0
-        self._places = array("q")
-        """Of each release that is not read yet: partition, offset, and the number of its union."""
 
-    @property
-    def is_full(self) -> bool:
-        return self._sums_bytes > SUMS_BYTES
+def joined_union(
+    question: Question, candidates: Candidates, terms: ReleaseTerms, span: Window, keys: Sequence[bytes]
+) -> tuple[JoinedUnion, Cover]:
+    """The union of several keys in one span, and the cover that it has to take. keys: that have candidates there."""
+    union = JoinedUnion(span, question.keys)
 
-    def add(self, row: RowKey, cover: Iterable[Sequence[Candidate]]) -> None:
-        """Add a row with the parts of its cover."""
-        self.span, key = row
-        union = KeyUnion(self.span)
-        self._unions.append((key, union))
-        for part in cover:
-            union.take(part)
-            for each in part:
-                self._places.extend((*each.place, len(self._unions) - 1))
-            if len(self._places) >= 3 * PLACES:
-                self._read()
-        self._sums_bytes += union.sums_bytes
+    def parts() -> Cover:
+        covers = widest_covers(terms.pipeline, lambda: (partial(candidates.of, (span, key)) for key in keys))
+        for key, cover in zip(keys, covers, strict=True):
+            union.begin(key)
+            yield from cover
 
-    def finish(self, rows: AnswerRows, grain: str, decided: DecidedSpans, terms: ReleaseTerms) -> None:
-        """Make the rows, and hold none any more."""
-        self._read()
-        for key, union in self._unions:
-            rows.add(union.row(grain, key, decided, terms))
-        self._unions, self._sums_bytes = [], 0
+    return union, parts()
 
-    def _read(self) -> None:
-        """Include what was chosen, in order of the topic."""
-        if not self._places:
-            return
-        places = np.frombuffer(self._places, np.int64).reshape(-1, 3)
-        places, self._places = places[np.lexsort((places[:, 1], places[:, 0]))], array("q")
-        partitions, begins = np.unique(places[:, 0], return_index=True)
-        for partition, of_partition in zip(partitions.tolist(), np.split(places, begins[1:]), strict=True):
-            offsets = array("q", of_partition[:, 1].tobytes())
-            records = self._reader.at(SKETCHES, partition, offsets)
-            for offset, number in zip(offsets, of_partition[:, 2].tolist(), strict=True):
-                stored = next(records, None)
-                if stored is None or stored.offset != offset:
-                    raise StateError("releases went out of the sketch topic while it was read for an answer: ask again")
-                self._unions[number][1].include(release_of(stored))
+
+def is_window_of_base(
+    question: Question, candidates: Candidates, decided: DecidedSpans, span: Window, keys: Sequence[bytes]
+) -> bool:
+    """Whether a span is one that the question asks by: of windows those of the finest released span of their epoch."""
+    if question.grain != "window":
+        return True
+    found = (each for key in keys for each in candidates.of((span, key)))
+    return any(each.span == decided.epochs[each.epoch].base for each in found)

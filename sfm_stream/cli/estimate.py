@@ -28,6 +28,7 @@ from sfm_stream.readable import visible
     help="One row for the whole span (default with --from and --to, and with --last), or one a window, hour, day "
     "(default), week or month.",
 )
+@click.option("--joined", is_flag=True, help="One row for all keys together: the items under at least one of them.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document for each row.")
 def estimate(
     config: Path,
@@ -36,6 +37,7 @@ def estimate(
     until: str | None,
     last: str | None,
     by: str | None,
+    joined: bool,
     as_json: bool,
 ) -> None:
     """Distinct counts with 95 % intervals from the output of CONFIG. Asking costs no privacy, however often.
@@ -44,7 +46,7 @@ def estimate(
     """
     loaded = load_config(config)
     grain = by or ("range" if last or (since and until) else "day")
-    question = question_of(loaded, grain, keys, since, until, last)
+    question = question_of(loaded, grain, keys, since, until, last, joined)
     terms = release_terms(loaded)
     with published(loaded) as reader:
         answered = answer(reader, terms, question)

@@ -31,10 +31,11 @@ def question_of(
     since: str | None,
     until: str | None,
     last: str | None = None,
+    joined: bool = False,
 ) -> Question:
     """The question of these options; parse_question has their meaning. Raises click.UsageError."""
     try:
-        return parse_question(config, grain, keys, since, until, last)
+        return parse_question(config, grain, keys, since, until, last, joined=joined)
     except QuestionError as error:
         if error.part:
             raise click.BadParameter(error.problem, param_hint=error.part) from None

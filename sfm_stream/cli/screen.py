@@ -18,6 +18,8 @@ WIDE = 160
 """Width in characters of a table that does not go to a terminal."""
 TABLE_ROWS = 5000
 """A table is measured before it is printed, and held as long: some 10 KB a row."""
+JOINED_KEYS = 3
+"""Keys that are named in a row for several together."""
 ROOMY, DETAILED = 110, 140
 """Least width in characters at which a row shows its epsilon and its end too; and where it comes from."""
 
@@ -64,7 +66,7 @@ def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:
         estimate = row.estimate
         times = {"from": local(row.window.start_ms, zone), "to": local(row.window.end_ms, zone)}
         cells = [
-            key_text(row.key),
+            _shown_key(row),
             *(times[name] for name, _ in columns),
             _whole(estimate.value),
             f"{_whole(estimate.low)}..{_whole(estimate.high)}",
@@ -75,6 +77,14 @@ def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:
         ]
         table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def _shown_key(row: AnswerRow) -> str:
+    """The key of a row; of one for several keys together some of them."""
+    if not row.keys:
+        return key_text(row.key)
+    shown, more = row.keys[:JOINED_KEYS], len(row.keys) - JOINED_KEYS
+    return " + ".join(map(key_text, shown)) + (f" + {more} more" if more > 0 else "")
 
 
 def _releases(row: AnswerRow) -> str:

@@ -84,6 +84,10 @@ class TopicReader(Protocol):
         """
         ...
 
+    def keys(self, topic: str) -> Iterator[bytes]:
+        """The keys that a topic has records under, each once, in the order of their bytes; none of close markers."""
+        ...
+
     def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
         """The records at these offsets, which ascend; those that are gone are left out."""
         ...

@@ -142,7 +142,7 @@ def test_the_page_says_what_there_is(app):
     page = DOCS.read_text("utf-8")
     (commands,) = re.findall(r"```sh\n(.*?)```", page, re.S)
     lines = commands.strip().splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines:
         program, command, _, *arguments = shlex.split(line, comments=True)
         assert (program, command) == ("sfm-stream", "estimate")

@@ -47,6 +47,9 @@ class Topics:
             if since_ms <= each.timestamp_ms <= until_ms and (keys is None or each.key in keys):
                 yield each
 
+    def keys(self, topic: str) -> Iterator[bytes]:
+        yield from sorted({each.key for each in self.read(topic)} - {b""})
+
     def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
         found = {each.offset: each for each in self.read(topic, partition)}
         return (found[offset] for offset in offsets if offset in found)

@@ -15,6 +15,7 @@ from sfm_stream.transport.kafka.cluster_values import LogBatch, LogEndQuery
 from sfm_stream.transport.kafka.stamped_partition import StampedPartition, stored_rows
 from sfm_stream.types import StoredRecord
 from sfm_stream.units import FOREVER_MS, SKETCHES
+from sfm_stream.wire.keys import MARKER_KEY
 
 _POLL_MS = 250
 _PATIENCE_S = 60.0
@@ -69,6 +70,10 @@ class TopicLog:
         """
         for partition in self._stamped(topic):
             yield from partition.records(since_ms, until_ms, keys, in_order=topic == SKETCHES)
+
+    def keys(self, topic: str) -> Iterator[bytes]:
+        """As in the protocol. The whole topic is read for it."""
+        yield from sorted({stored.key for stored in self.look_up(topic)} - {MARKER_KEY})
 
     def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[StoredRecord]:
         """As in the protocol. What lies between two offsets is passed over where it is not fetched yet."""

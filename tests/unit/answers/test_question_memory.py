@@ -12,7 +12,7 @@ from support.memory_topics import stored
 from support.published_topics import T0, VIEWS, closed, question, rolled, span
 from support.rollup_runs import HOUR_MS, QUARTER_MS, release
 
-from sfm_stream.answers import key_union
+from sfm_stream.answers import release_sum
 from sfm_stream.answers.answer import answer
 from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.asked_last import LastUnits
@@ -92,7 +92,7 @@ def test_a_history_five_times_as_long_takes_no_more_memory(monkeypatch, paths, g
     sums 4 bytes for each level; the rest is 64 KiB of slack. A head, a digest or an object of each release or row would
     be more than 500 bytes of each. What the estimator takes is not the subject.
     """
-    monkeypatch.setattr(key_union, "estimate_union", lambda tallies: GUESS)
+    monkeypatch.setattr(release_sum, "estimate_union", lambda tallies: GUESS)
     peaks = {}
     for windows, path in paths.items():
         reader = LogReader(path)
