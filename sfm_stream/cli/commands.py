@@ -10,10 +10,12 @@ COMMANDS = {
     "estimate": "Distinct counts with 95 % intervals from the output of CONFIG.",
     "export": "Write the published sketches of CONFIG as a table that Presto reads: a row each, with its bytes of an "
     "SFMSKETCH.",
+    "first-start": "Create the topics and positions of CONFIG's epoch where it never ran, and count nothing.",
     "generate": "Write page views as JSON lines: Zipf pages, a daily rhythm, returning visitors, some late and bad "
     "records.",
     "ingest": "Count the topic of CONFIG and release each window once.",
     "inspect": "Decode the records of SOURCE.",
+    "keep-stopped": "Run COMMAND, a worker with its arguments, and do not end where it must not be started again.",
     "plan": "Plan what to release, for what will be asked and what a person's day may cost.",
     "publish": "Copy committed releases of CONFIG's pipeline from its outbox to its public sketch topic.",
     "repartition": "Copy a topic that is not keyed by the counting key into the topic of CONFIG, which then is.",
@@ -57,6 +59,10 @@ def imported(name: str) -> click.Command:
             from sfm_stream.cli.export import export
 
             return export
+        case "first-start":
+            from sfm_stream.cli.first_start import first_start
+
+            return first_start
         case "generate":
             from sfm_stream.cli.generate import generate
 
@@ -65,6 +71,10 @@ def imported(name: str) -> click.Command:
             from sfm_stream.cli.inspect import inspect
 
             return inspect
+        case "keep-stopped":
+            from sfm_stream.cli.keep_stopped import keep_stopped
+
+            return keep_stopped
         case "plan":
             from sfm_stream.cli.plan import plan
 

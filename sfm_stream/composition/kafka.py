@@ -17,7 +17,7 @@ from sfm_stream.events.placement import placement_of
 from sfm_stream.privacy.coins import SYSTEM_COINS, Coins
 from sfm_stream.transport.kafka.endpoints import Endpoints
 from sfm_stream.transport.kafka.topic_changes import changes, copy_at_start
-from sfm_stream.transport.kafka.topic_facts import TIMESTAMP_TYPES
+from sfm_stream.transport.kafka.topic_facts import TIMESTAMP_TYPES, TopicFacts
 from sfm_stream.transport.kafka.topic_log import TopicLog
 from sfm_stream.transport.kafka.topic_watch import TopicWatch
 from sfm_stream.transport.kafka.topics import create_plain, facts
@@ -34,6 +34,26 @@ _COPIED_SETTINGS = ("retention.ms", "retention.bytes", "max.message.bytes")
 """Settings that the copy of a topic takes from its source: else old or large records would be deleted or refused."""
 
 
+def begin_epoch(config: Config) -> bool:
+    """The first start of an epoch, which counts nothing: it makes the topics that are missing, and the first positions.
+
+    False if the epoch has begun before. Raises as `prepare` and `first_start`.
+    """
+    names, cluster = names_of(config), cluster_of(config)
+    dead_letters = names.dead_letters if config.kafka.dead_letters else None
+    at_start, _ = prepare(config, cluster, create=True, dead_letters=dead_letters)
+    source, log = at_start[names.source].facts, TopicLog(cluster)
+    try:
+        return first_start(config, names, cluster, log, identity_of(source), range(source.partitions))
+    finally:
+        log.close()
+
+
+def identity_of(source: TopicFacts) -> str:
+    """The identity of an input topic in the positions: one that is made anew under the same name has another."""
+    return f"{source.name}/{source.topic_id}"
+
+
 def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Service:
     """The ingest worker. begin: this may be the first start of the epoch. Raises as `prepare` and `first_start`."""
     kernels.choose(config.worker.kernel)
@@ -41,7 +61,7 @@ def open_ingest(config: Config, begin: bool, coins: Coins = SYSTEM_COINS) -> Ser
     dead_letters = names.dead_letters if config.kafka.dead_letters else None
     at_start, watch = prepare(config, cluster, create=begin, dead_letters=dead_letters)
     input_facts = at_start[names.source].facts
-    source = f"{names.source}/{input_facts.topic_id}"
+    source = identity_of(input_facts)
     log = TopicLog(cluster)
     if begin:
         first_start(config, names, cluster, log, source, range(input_facts.partitions))

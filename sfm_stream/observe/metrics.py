@@ -100,6 +100,12 @@ LAST_TURN = _operator("last_turn_timestamp_seconds", "gauge", "When the last of 
 KERNEL = _operator("kernel_info", "gauge", "1; its label says what computes: worker.kernel.", "worker", "kernel")
 DUPLICATES = _operator("duplicates_total", "counter", "Releases read twice with the same bytes; counted once.")
 CONFLICTS = _operator("conflicts_total", "counter", "Second, different payloads of a release: privacy incidents.")
+STOPPED = _operator(
+    "stopped_exit_code",
+    "gauge",
+    "Exit code of a worker that a person has to look at; `sfm-stream keep-stopped` serves it in its place.",
+    "command",
+)
 
 ESTIMATE = _public("estimate", "Distinct items of a key in its last published span that is final.", "key", "grain")
 LOW = _public("estimate_low", "Lower end of its interval, 95 % confidence.", "key", "grain")
@@ -116,7 +122,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     *(ESTIMATE, LOW, HIGH, LOWER_BOUND, SPAN_END, LEFT_OUT),
     *(READ, COUNTED, DROPPED, RELEASES, OPEN_WINDOWS, OPEN_KEYS, RAW_BYTES, RAW_RATIO),
     *(CLOCK_DELAY, CLOSED_THROUGH, HELD_SECONDS, HELD_RECORDS, LAG),
-    *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, KERNEL, DUPLICATES, CONFLICTS),
+    *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, KERNEL, DUPLICATES, CONFLICTS, STOPPED),
 )
 
 

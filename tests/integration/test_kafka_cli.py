@@ -251,6 +251,19 @@ def test_of_two_first_starts_at_once_one_begins_and_both_run(run, started):
     judge(run).require()
 
 
+def test_a_first_start_by_itself_counts_nothing_and_is_done_once(run, started):
+    run.produce(page_views(600, MINUTES))
+    for said in ("begins at", "has begun before"):
+        found = Command("first-start", str(run.config()))
+        assert (found.code, found.out) == (0, "")
+        assert said in found.err
+        assert run.read("outbox", "read_uncommitted") == []
+    started.append(Worker(run.config()))
+    wait_until(lambda: released(run), 90, started)
+    assert started[0].stop() == 0
+    judge(run).require()
+
+
 def stopped_early(run: Run, started: list[Worker]) -> dict[int, int]:
     """Let a worker count the input and end it; the offset that each partition goes on from."""
     run.produce(page_views(2000, MINUTES))
