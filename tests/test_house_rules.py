@@ -85,6 +85,7 @@ FILES = {
     "transport/files/released_borders.py": "what was released into it, beside the output file",
     "answers/table_file.py": "the table that an export writes",
     "config/config.py": "the configuration",
+    "config/cases.py": "the cases of a test",
     "config/item_hash.py": "the hash key file that it names",
     "config/credentials.py": "the password file that it names",
     "cli/streams.py": "the standard streams",

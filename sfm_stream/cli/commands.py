@@ -21,6 +21,7 @@ COMMANDS = {
     "repartition": "Copy a topic that is not keyed by the counting key into the topic of CONFIG, which then is.",
     "rollup": "Merge the released windows of CONFIG's pipeline into hours and days, and publish those.",
     "run": "Count CONFIG's input and publish into its output file.",
+    "test": "Read the events of CASES as CONFIG would, and compare what becomes of each with what is expected.",
 }
 """Each command with the first sentence of its help, which the list of commands shows."""
 
@@ -83,6 +84,10 @@ def imported(name: str) -> click.Command:
             from sfm_stream.cli.run import run
 
             return run
+        case "test":
+            from sfm_stream.cli.test import test
+
+            return test
         case "ingest":
             from sfm_stream.cli.workers import ingest
 

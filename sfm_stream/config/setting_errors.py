@@ -14,26 +14,26 @@ _UNION_ARMS = {"str", "int", "strict-str", "strict-int"}
 """Parts of a setting's path that pydantic adds for the types that a value may have."""
 
 
-def explained(error: ValidationError) -> Iterator[str]:
-    """A line for each problem, in the order of the validator."""
+def explained(error: ValidationError, whole: type[BaseModel] = Settings) -> Iterator[str]:
+    """A line for each problem, in the order of the validator. whole: what the file was validated as."""
     for problem in error.errors():
-        yield _line(dict(problem))
+        yield _line(dict(problem), whole)
 
 
-def _line(problem: dict[str, Any]) -> str:
+def _line(problem: dict[str, Any], whole: type[BaseModel]) -> str:
     path = [part for part in problem["loc"] if not (isinstance(part, str) and ("[" in part or part in _UNION_ARMS))]
     name = ".".join(str(part) for part in path)
     if problem["type"] == "extra_forbidden":
-        known = _settings_at(path[:-1])
+        known = _settings_at(path[:-1], whole)
         close = difflib.get_close_matches(str(path[-1]), known, 1)
         return f"{name}: unknown setting" + (
             f'; did you mean "{close[0]}"?' if close else f"; known are {', '.join(known)}"
         )
-    message = _wrong_kind(problem, name, path) or str(problem["msg"]).removeprefix("Value error, ")
+    message = _wrong_kind(problem, name, path, whole) or str(problem["msg"]).removeprefix("Value error, ")
     return f"{name}: {message[0].lower()}{message[1:]}"
 
 
-def _wrong_kind(problem: dict[str, Any], name: str, path: list[Any]) -> str | None:
+def _wrong_kind(problem: dict[str, Any], name: str, path: list[Any], whole: type[BaseModel]) -> str | None:
     """What should stand in place of a value that is no table or no list; None for another problem."""
     found = "one table" if isinstance(problem["input"], dict) else type(problem["input"]).__name__
     if problem["type"] == "model_type":
@@ -41,18 +41,18 @@ def _wrong_kind(problem: dict[str, Any], name: str, path: list[Any]) -> str | No
         return f"expected a table {head}, got {found}"
     if problem["type"] not in ("list_type", "tuple_type"):
         return None
-    wanted = "a list in brackets" if _table_at(path) is None else f"a table [[{name}]] for each"
+    wanted = "a list in brackets" if _table_at(path, whole) is None else f"a table [[{name}]] for each"
     return f"expected {wanted}, got {found}"
 
 
-def _settings_at(path: list[Any]) -> list[str]:
+def _settings_at(path: list[Any], whole: type[BaseModel]) -> list[str]:
     """Names of the settings of the table at this path."""
-    return list((_table_at(path) or Settings).model_fields)
+    return list((_table_at(path, whole) or whole).model_fields)
 
 
-def _table_at(path: list[Any]) -> type[BaseModel] | None:
+def _table_at(path: list[Any], whole: type[BaseModel]) -> type[BaseModel] | None:
     """The table at this path, or of which there may be several there; None where something else is."""
-    model: type[BaseModel] | None = Settings
+    model: type[BaseModel] | None = whole
     for part in path:
         if model is None:
             return None
