@@ -43,6 +43,14 @@ class LazyCommands(click.Group):
 
 def imported(name: str) -> click.Command:
     """The command of this name, from its module. Raises LookupError for a name that is not in COMMANDS."""
+    found = _of_configurations(name) or _of_answers(name) or _of_pipelines(name)
+    if found is None:
+        raise LookupError(f"{name} is no command")
+    return found
+
+
+def _of_configurations(name: str) -> click.Command | None:
+    """The command on configurations alone: what they hold, what they will be worth, what they make of records."""
     match name:
         case "check":
             from sfm_stream.cli.check import check
@@ -52,6 +60,24 @@ def imported(name: str) -> click.Command:
             from sfm_stream.cli.config import config
 
             return config
+        case "generate":
+            from sfm_stream.cli.generate import generate
+
+            return generate
+        case "plan":
+            from sfm_stream.cli.plan import plan
+
+            return plan
+        case "test":
+            from sfm_stream.cli.test import test
+
+            return test
+    return None
+
+
+def _of_answers(name: str) -> click.Command | None:
+    """The command on what is published."""
+    match name:
         case "estimate":
             from sfm_stream.cli.estimate import estimate
 
@@ -60,38 +86,32 @@ def imported(name: str) -> click.Command:
             from sfm_stream.cli.export import export
 
             return export
-        case "first-start":
-            from sfm_stream.cli.first_start import first_start
-
-            return first_start
-        case "generate":
-            from sfm_stream.cli.generate import generate
-
-            return generate
         case "inspect":
             from sfm_stream.cli.inspect import inspect
 
             return inspect
-        case "keep-stopped":
-            from sfm_stream.cli.keep_stopped import keep_stopped
+    return None
 
-            return keep_stopped
-        case "plan":
-            from sfm_stream.cli.plan import plan
 
-            return plan
+def _of_pipelines(name: str) -> click.Command | None:
+    """The command that counts, merges or copies, or begins or holds such a worker."""
+    match name:
         case "run":
             from sfm_stream.cli.run import run
 
             return run
-        case "test":
-            from sfm_stream.cli.test import test
-
-            return test
         case "ingest":
             from sfm_stream.cli.workers import ingest
 
             return ingest
+        case "first-start":
+            from sfm_stream.cli.first_start import first_start
+
+            return first_start
+        case "keep-stopped":
+            from sfm_stream.cli.keep_stopped import keep_stopped
+
+            return keep_stopped
         case "publish":
             from sfm_stream.cli.workers import publish
 
@@ -104,4 +124,4 @@ def imported(name: str) -> click.Command:
             from sfm_stream.cli.workers import rollup
 
             return rollup
-    raise LookupError(f"{name} is no command")
+    return None
