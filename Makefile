@@ -38,9 +38,10 @@ endif
 coverage: $(VENV)/.test  ## which lines of the package the tests below tests/unit run
 	$(BIN)/python -m pytest -n 3 --dist worksteal -q --cov --cov-report=term:skip-covered tests/unit
 
-docs: $(VENV)/.test  ## write docs/api.md and docs/licences.md anew
+docs: $(VENV)/.test  ## write anew what is made from the code: reference, licences, metrics
 	$(BIN)/python -m docs.make_api
 	$(BIN)/python -m docs.make_licences
+	$(BIN)/python -m docs.make_metrics
 
 requirements: $(VENV)/bin/python  ## pin the newest versions that fit pyproject.toml, with hashes
 	$(PIP) install uv

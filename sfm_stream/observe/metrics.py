@@ -4,7 +4,7 @@ PUBLIC: functions of published roll-ups alone. Which series there are depends on
 OPERATOR: exact numbers of one process, outside the guarantee; no label holds a key or an item.
 
 Neither registry holds anything else: no series of the process, the platform or the garbage collector, and no `_created`
-series. docs/metrics.md is the text that `page()` returns.
+series. `make docs` writes docs/metrics.md and the dashboards of deploy/ from these definitions.
 """
 
 from __future__ import annotations
@@ -74,8 +74,20 @@ CLOCK_DELAY = _operator(
 CLOSED_THROUGH = _operator(
     "closed_through_timestamp_seconds", "gauge", "End of the last window whose close is committed.", "partition"
 )
+CLOSE_DUE = _operator(
+    "close_expected_seconds",
+    "gauge",
+    "How old that end is at most while all is well: window, grace, margin.",
+    "partition",
+)
 HELD_SECONDS = _operator(
     "hold_back_seconds", "gauge", "Arrival time between the committed position and what was read last.", "partition"
+)
+HELD_DUE = _operator(
+    "hold_back_expected_seconds",
+    "gauge",
+    "The most that is while all is well: longest span, grace, margin.",
+    "partition",
 )
 HELD_RECORDS = _operator(
     "hold_back_records", "gauge", "Offsets that a restart would read again.", "worker", "partition"
@@ -121,7 +133,7 @@ LEFT_OUT = _public(
 DEFINITIONS: tuple[Definition, ...] = (
     *(ESTIMATE, LOW, HIGH, LOWER_BOUND, SPAN_END, LEFT_OUT),
     *(READ, COUNTED, DROPPED, RELEASES, OPEN_WINDOWS, OPEN_KEYS, RAW_BYTES, RAW_RATIO),
-    *(CLOCK_DELAY, CLOSED_THROUGH, HELD_SECONDS, HELD_RECORDS, LAG),
+    *(CLOCK_DELAY, CLOSED_THROUGH, CLOSE_DUE, HELD_SECONDS, HELD_DUE, HELD_RECORDS, LAG),
     *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, KERNEL, DUPLICATES, CONFLICTS, STOPPED),
 )
 
@@ -236,38 +248,6 @@ def key_label(key: bytes) -> str:
         return parts[0]
     plain = [{"hex": part.hex()} if isinstance(part, bytes) else part for part in parts]
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-
-
-def page() -> str:
-    """The text of docs/metrics.md."""
-    rows = {"public": [""], "operator": [""]}
-    for metric in DEFINITIONS:
-        labels = ", ".join(f"`{label}`" for label in metric.labels)
-        rows[metric.registry].append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
-    head = "| metric | kind | labels | meaning |\n|---|---|---|---|"
-    return _PAGE.format(public=head + "\n".join(rows["public"]), operator=head + "\n".join(rows["operator"]))
-
-
-_PAGE = """# Metrics
-
-Made from `sfm_stream/observe/metrics.py`, which defines each of them once. docs/operating.md says where they
-are served and what to alert on. There are no other series: none of the process, and none that ends in `_created`.
-
-## Public
-Served at `metrics.public` by the roll-up worker. Functions of published records alone: of the last final hour and day,
-and the last week and month where these are released, for at most `metrics.max_public_keys` keys of each. A key has no
-series for a span in which nothing of it was published, and none after a restart until the next span is published. A key
-of one text is shown as it is, any other one as a JSON array.
-
-{public}
-
-## Operator
-Served at `metrics.operator` by each worker. Exact, of this process alone, and **outside the guarantee**: whoever reads
-them is in the operator's domain. No label holds a key or an item. Series of a partition end when another worker takes
-it over.
-
-{operator}
-"""
 
 
 class _Registered(Collector):

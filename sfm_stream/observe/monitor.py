@@ -20,7 +20,9 @@ from sfm_stream.observe import metrics
 from sfm_stream.observe.listener import operator_listener, public_listener
 from sfm_stream.observe.metrics import Measurement, OperatorMetrics, PublicMetrics
 from sfm_stream.pipeline.counting.counter import WindowCounter
+from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.types import NO_TIME
+from sfm_stream.windows.tumbling import Tumbling
 from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.observed_transport import ObservedTransport
 from sfm_stream.workers.rollup import RollupWorker
@@ -225,7 +227,14 @@ def _of_counters(counters: Mapping[int, tuple[int, WindowCounter]]) -> Iterator[
         yield metrics.RAW_BYTES, labels, held
         yield metrics.RAW_RATIO, labels, held / counter.plan.limits.max_raw_bytes
         yield metrics.CLOSED_THROUGH, labels, state.base.closed_through_ms / 1000
+        yield metrics.CLOSE_DUE, labels, _longest_open_ms(counter.plan.counted[:1]) / 1000
+        yield metrics.HELD_DUE, labels, _longest_open_ms(counter.plan.counted) / 1000
         if clock_ms != NO_TIME:
             committed_ms = state.clock_ms if state.clock_ms != NO_TIME else min(state.start_ms, clock_ms)
             yield metrics.CLOCK_DELAY, labels, (now - clock_ms) / 1000
             yield metrics.HELD_SECONDS, labels, max(0, clock_ms - committed_ms) / 1000
+
+
+def _longest_open_ms(spans: Iterable[tuple[ReleasedSpan, Tumbling]]) -> int:
+    """How long a window of these spans is open at most, where nothing delays what closes it."""
+    return max(windows.grid.longest_ms + windows.grace_ms + (windows.margin_ms or 0) for _, windows in spans)

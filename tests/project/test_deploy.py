@@ -7,7 +7,6 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -15,7 +14,6 @@ from sfm_stream.cli.main import cli
 from sfm_stream.cli.noise_warnings import noise_of
 from sfm_stream.config.config import load_config, parse_config
 from sfm_stream.errors import ConfigError
-from sfm_stream.observe.metrics import DEFINITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -96,27 +94,6 @@ def test_images_have_versions():
     pom = (ROOT / "tests" / "support" / "kafka" / "pom.xml").read_text()
     version = re.search(r"<kafka.version>(.+?)</kafka.version>", pom)[1]
     assert {image for image in images if "kafka" in image} == {f"apache/kafka:{version}"}, "not the tested one"
-
-
-@pytest.mark.parametrize("file", ["alerts.yml", "prometheus.yml"])
-def test_every_metric_that_is_asked_for_exists(file):
-    text = (DEPLOY / file).read_text()
-    yaml.safe_load(text)
-    asked = set(re.findall(r"\bsfm_[a-z_]+", text))
-    assert asked <= {definition.name for definition in DEFINITIONS}
-    assert asked or file == "prometheus.yml"
-
-
-def test_alerts_name_labels_that_there_are():
-    workers = {"ingest", "publish", "rollup", "repartition"}
-    labels = {label for definition in DEFINITIONS for label in definition.labels} | {"instance"}
-    rules = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"][0]["rules"]
-    assert len({rule["alert"] for rule in rules}) == len(rules)
-    for rule in rules:
-        text = rule["expr"] + rule["annotations"]["summary"]
-        assert set(re.findall(r'worker="(\w+)"', text)) <= workers
-        assert set(re.findall(r"\$labels\.(\w+)", text)) <= labels
-        assert {label for names in re.findall(r"(?:by|on) \((.+?)\)", text) for label in names.split(", ")} <= labels
 
 
 def test_prometheus_asks_where_the_workers_listen():

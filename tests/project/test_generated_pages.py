@@ -1,4 +1,4 @@
-"""docs/api.md and docs/licences.md are what `make docs` writes now."""
+"""Pages and dashboards are what `make docs` writes now."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from importlib.metadata import files
 import pytest
 
 import sfm_stream
-from docs import make_api, make_licences
+from docs import make_api, make_licences, make_metrics
 
 
-@pytest.mark.parametrize("made", [make_api, make_licences], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("made", [make_api, make_licences, make_metrics], ids=lambda made: made.__name__)
 def test_the_page_is_up_to_date(made):
     assert made.PAGE.read_text("utf-8") == made.page(), f"{made.PAGE.name} is older than what it describes: make docs"
 

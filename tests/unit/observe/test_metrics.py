@@ -11,7 +11,7 @@ from support.rollup_runs import DAY_MS, HOUR_MS, PIPELINE, SHAPE, K, at
 
 from sfm_stream.errors import UsageError
 from sfm_stream.observe import metrics
-from sfm_stream.observe.metrics import DEFINITIONS, OperatorMetrics, PublicMetrics, key_label, page
+from sfm_stream.observe.metrics import DEFINITIONS, OperatorMetrics, PublicMetrics, key_label
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.tally import Tally
@@ -206,10 +206,6 @@ def test_labels_of_keys_are_unique():
 def test_odd_keys_are_scraped_as_they_are():
     odd = ['"quoted"', "line\nbreak", "back\\slash", "é"]
     assert keys(shown(*map(record, odd)).registry) == set(odd)
-
-
-def test_the_page_is_made_from_the_definitions():
-    assert (DOCS / "metrics.md").read_text() == page(), "write sfm_stream.observe.metrics.page() to docs/metrics.md"
 
 
 def test_every_alert_names_a_metric_there_is():

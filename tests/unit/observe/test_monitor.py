@@ -19,7 +19,7 @@ from sfm_stream.observe.monitor import ASK_S, LOOK_S, Monitor, monitoring
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.types import Assigned, Commit, InputEnd, Record, Revoked, Step
-from sfm_stream.units import FOREVER_MS, SKETCHES
+from sfm_stream.units import FOREVER_MS, LONGEST_DAY_MS, SKETCHES
 from sfm_stream.wire.keys import MARKER_KEY
 from sfm_stream.workers.ingest import IngestWorker
 from sfm_stream.workers.observed_transport import ObservedTransport
@@ -132,15 +132,16 @@ def parsed(tmp_path, metrics=""):
     return parse_config(CONFIG + metrics, tmp_path)
 
 
+def ingesting(config):
+    def build(observed):
+        return IngestWorker(config, observed, TOPIC, START_MS + HOUR_MS, lambda partition: FOREVER_MS, NoFlips())
+
+    return Watched(Cluster(), build)
+
+
 @pytest.fixture
 def ingest(tmp_path):
-    config = parsed(tmp_path)
-    return Watched(
-        Cluster(),
-        lambda observed: IngestWorker(
-            config, observed, TOPIC, START_MS + HOUR_MS, epoch_end=lambda partition: FOREVER_MS, coins=NoFlips()
-        ),
-    )
+    return ingesting(parsed(tmp_path))
 
 
 def monitor_of(*services, public=None):
@@ -206,6 +207,23 @@ def test_open_windows_clock_and_what_is_held_back(ingest, clock):
     assert scraped(monitor, "hold_back_seconds")[("0",)] == 91 - 2
 
 
+def test_what_is_expected_follows_from_window_grace_and_the_longest_span(ingest, clock, tmp_path):
+    monitor = monitor_of(ingest)
+    ingest.turn(monitor, Assigned(0))
+    assert scraped(monitor, "close_expected_seconds") == {("0",): 90.0}
+    assert scraped(monitor, "hold_back_expected_seconds") == {("0",): 90.0}
+    with_days = CONFIG.replace("[limits]", '[[spans]]\nsize = "day"\nepsilon = 1\n[limits]')
+    by_the_broker = with_days.replace('"create_time"', '"log_append_time"').replace(
+        "[sketch]", 'clock_margin = "7s"\n[sketch]'
+    )
+    for text, margin in ((with_days, 0), (by_the_broker, 7)):
+        days = ingesting(parse_config(text, tmp_path))
+        monitor = monitor_of(days)
+        days.turn(monitor, Assigned(0))
+        assert scraped(monitor, "close_expected_seconds") == {("0",): 90.0 + margin}
+        assert scraped(monitor, "hold_back_expected_seconds") == {("0",): LONGEST_DAY_MS / 1000 + 30 + margin}
+
+
 def test_nothing_is_held_back_after_a_checkpoint_without_open_windows(ingest, clock):
     monitor = monitor_of(ingest)
     ingest.turn(monitor, Assigned(0), events(0, 1, 2, 200_000, 200_001))
@@ -244,7 +262,7 @@ def test_series_of_a_partition_go_with_it(ingest, clock):
     ingest.turn(monitor, Revoked(0))
     assert scraped(monitor, "assigned_partitions") == {("ingest",): 1}
     by_partition = [line for line in generate_latest(monitor.operator.registry).decode().splitlines() if 'n="' in line]
-    assert len(by_partition) == 9
+    assert len(by_partition) == 11
     assert all('partition="1"' in line for line in by_partition)
     clock.on()
     ingest.turn(monitor, Revoked(1))
