@@ -15,6 +15,7 @@ from packaging.markers import Marker
 
 PAGE = Path(__file__).with_name("licences.md")
 REQUIREMENTS = PAGE.parents[1] / "requirements"
+UPLOT = PAGE.parents[1] / "sfm_stream" / "serve" / "pages" / "static" / "uplot.iife.min.js"
 CARGO = PAGE.parents[1] / "native" / "Cargo.toml"
 TEXT = """# Licences
 
@@ -55,6 +56,13 @@ What `native/Cargo.toml` pins, which is compiled into the library of `sfm-stream
 They bring further crates, all under the same kinds of terms;
 `cargo tree --manifest-path native/Cargo.toml -f '{{p}} {{l}}'`
 lists every one. Their notices are in their sources, and go along with a library or an image that is passed on.
+
+## In the page
+
+`sfm-stream serve` shows its pages without anything from elsewhere. One library of others is in the package for that,
+unchanged: **uPlot** {uplot} (MIT), which draws a trend that can be zoomed, from the npm package `uplot`. Its files are
+`uplot.iife.min.js` and `uplot.min.css` in `sfm_stream/serve/pages/static/`, with its licence beside them, `uplot.LICENSE`,
+which goes along with the wheel and the image.
 
 ## For tests only
 
@@ -119,11 +127,20 @@ def crate_rows() -> Iterator[str]:
         yield f"| {name} | {version.removeprefix('=')} | {CRATES[name]} |"
 
 
+def uplot_version() -> str:
+    """Of the copy in the package, as its first line says."""
+    found = re.search(r"uPlot \(v([0-9.]+)\)", UPLOT.read_text("utf-8"))
+    if found is None:
+        raise ValueError(f"{UPLOT.name} does not say its version")
+    return found[1]
+
+
 def page() -> str:
     """The whole page."""
     run = pinned("run.txt")
     test = [package for package in pinned("test.txt") if package not in run]
-    return TEXT.format(run="\n".join(rows(run)), test="\n".join(rows(test)), crates="\n".join(crate_rows()))
+    parts = {"uplot": uplot_version(), "crates": "\n".join(crate_rows())}
+    return TEXT.format(run="\n".join(rows(run)), test="\n".join(rows(test)), **parts)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,7 @@ FILES = {
     "composition/kept_stopped.py": "the note that a worker stays stopped",
     "transport/files/released_borders.py": "what was released into it, beside the output file",
     "answers/table_file.py": "the table that an export writes",
+    "serve/pages/static_files.py": "style sheet and scripts of the page, which are in the package",
     "config/config.py": "the configuration",
     "config/cases.py": "the cases of a test",
     "config/item_hash.py": "the hash key file that it names",

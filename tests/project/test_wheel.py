@@ -62,7 +62,9 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_the_package_and_nothing_else(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sfm_stream").rglob("*.py")}
-    assert modules | {"sfm_stream/py.typed"} == {name for name in names if ".dist-info/" not in name}
+    folders = [ROOT / "sfm_stream" / "serve" / "pages" / name for name in ("templates", "static")]
+    pages = {path.relative_to(ROOT).as_posix() for folder in folders for path in folder.iterdir()}
+    assert modules | pages | {"sfm_stream/py.typed"} == {name for name in names if ".dist-info/" not in name}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
