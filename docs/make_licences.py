@@ -61,8 +61,8 @@ lists every one. Their notices are in their sources, and go along with a library
 
 `sfm-stream serve` shows its pages without anything from elsewhere. One library of others is in the package for that,
 unchanged: **uPlot** {uplot} (MIT), which draws a trend that can be zoomed, from the npm package `uplot`. Its files are
-`uplot.iife.min.js` and `uplot.min.css` in `sfm_stream/serve/pages/static/`, with its licence beside them, `uplot.LICENSE`,
-which goes along with the wheel and the image.
+`uplot.iife.min.js` and `uplot.min.css` in `sfm_stream/serve/pages/static/`, with its licence beside them,
+`uplot.LICENSE`, which goes along with the wheel and the image.
 
 ## For tests only
 
