@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 COMMANDS = {
+    "budget": "What the pipeline of CONFIG has spent so far, and the most that a person has lost of it.",
     "check": "Validate CONFIG, read some of its input without counting it, and show what would be counted.",
     "config": "Look at a configuration.",
     "estimate": "Distinct counts with 95 % intervals from the output of CONFIG.",
@@ -78,6 +79,10 @@ def _of_configurations(name: str) -> click.Command | None:
 def _of_answers(name: str) -> click.Command | None:
     """The command on what is published."""
     match name:
+        case "budget":
+            from sfm_stream.cli.budget import budget
+
+            return budget
         case "estimate":
             from sfm_stream.cli.estimate import estimate
 

@@ -1,0 +1,144 @@
+"""What each epoch and released span of a pipeline has spent so far, from its published records alone.
+
+Close markers say which windows are decided: each is paid for, whether or not a key was released in it. What a window
+costs is fixed for an epoch. The settings of a configuration are known to be those of an epoch by the fingerprint in its
+markers; of another epoch a release says what its bits and its count cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sfm_stream.answers.published_records import close_markers, decoded
+from sfm_stream.answers.span_name import span_name
+from sfm_stream.config.config import Config
+from sfm_stream.errors import NothingFound
+from sfm_stream.privacy.epsilon import decimals, epsilon_of
+from sfm_stream.transport.contract import TopicReader
+from sfm_stream.types import Window
+from sfm_stream.units import FOREVER_MS, SKETCHES
+from sfm_stream.windows.grid import Grid, grid_of
+from sfm_stream.wire.codec import CloseMarker, Release
+
+_WINDOWS_TRIED = 100
+"""Windows of a span at its end, and as many at its beginning, in which a release is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What an item loses in one window of a span in which it is active, under one key.
+
+    bits, count: epsilon of the parts of a release. selection, delta: of the selection of the key.
+    """
+
+    bits: Decimal
+    count: Decimal
+    selection: Decimal
+    delta: Decimal
+
+    @property
+    def epsilon(self) -> Decimal:
+        with decimals():
+            return self.bits + self.count + self.selection
+
+
+@dataclass(frozen=True, slots=True)
+class SpentSpan:
+    """The windows of one released span that one epoch has decided, in whichever partition is furthest.
+
+    decided: from the start of the first to the end of the last. price: None where it is not known: the epoch had other
+    settings than the configuration, and none of its first and last windows has a release. is_configured: whether the
+    epoch has the settings of the configuration; else the selection is taken from that and may have been another.
+    """
+
+    epoch: int
+    name: str
+    zone: str
+    decided: Window
+    price: Price | None
+    is_configured: bool
+
+    @property
+    def grid(self) -> Grid:
+        return grid_of(self.name, self.zone)
+
+    @property
+    def windows(self) -> int:
+        """How many windows are decided."""
+        return self.grid.count(self.decided.start_ms, self.decided.end_ms)
+
+    def windows_in(self, time: Window) -> int:
+        """How many of them lie in this time, or overlap it."""
+        low_ms, high_ms = max(time.start_ms, self.decided.start_ms), min(time.end_ms, self.decided.end_ms)
+        if low_ms >= high_ms:
+            return 0
+        return self.grid.count(self.grid.floor(low_ms), self.grid.ceil(high_ms))
+
+
+def spent(reader: TopicReader, config: Config) -> tuple[SpentSpan, ...]:
+    """What the pipeline of a configuration has spent, by epoch and, in each, from the finest span to the coarsest.
+
+    Raises NothingFound where no window is decided.
+    """
+    runs: dict[tuple[int, str], list[CloseMarker]] = {}
+    for marker in close_markers(reader, config.pipeline.id, 0, FOREVER_MS):
+        runs.setdefault((marker.epoch, span_name(marker)), []).append(marker)
+    if not runs:
+        raise NothingFound(f"pipeline {config.pipeline.id} has decided no window yet, and so it has spent nothing")
+    zone = config.calendar.zone
+    found = [_spent_span(reader, config, *of_run, markers) for of_run, markers in runs.items()]
+    return tuple(sorted(found, key=lambda span: (span.epoch, grid_of(span.name, zone).longest_ms)))
+
+
+def _spent_span(reader: TopicReader, config: Config, epoch: int, name: str, markers: list[CloseMarker]) -> SpentSpan:
+    decided = Window(min(each.start_ms for each in markers), max(each.through_ms for each in markers))
+    is_configured = all(each.fingerprint == config.fingerprint(each.partitions) for each in markers)
+    zone = config.calendar.zone
+    price = _configured(config, name) if is_configured else None
+    if price is None:
+        price = _released(reader, config, epoch, name, decided)
+    return SpentSpan(epoch, name, zone, decided, price, is_configured)
+
+
+def _configured(config: Config, name: str) -> Price | None:
+    """The price of a span as it is configured; None for one that the configuration does not have."""
+    budget = config.budget
+    # A span of a fixed length may have two names, "1h" and "hour": its grid is the same.
+    grid = grid_of(name, config.calendar.zone)
+    for span in budget.spans:
+        if grid_of(span.name, config.calendar.zone) == grid:
+            return Price(span.bits_epsilon, span.count_epsilon, budget.epsilon_selection, budget.delta_selection)
+    return None
+
+
+def _released(reader: TopicReader, config: Config, epoch: int, name: str, decided: Window) -> Price | None:
+    """The price that a release shows, with the selection of the configuration; None where none is found."""
+    budget = config.budget
+    for end_ms in _ends(grid_of(name, config.calendar.zone), decided):
+        for stored in reader.look_up(SKETCHES, end_ms, end_ms):
+            record = decoded(SKETCHES, stored)
+            if not isinstance(record, Release) or record.pipeline != config.pipeline.id:
+                continue
+            if record.epoch == epoch and span_name(record) == name:
+                bits = Decimal(epsilon_of(record.sketch.flip_threshold))
+                count = Decimal(0) if record.sketch.count is None else record.sketch.count.epsilon
+                return Price(bits, count, budget.epsilon_selection, budget.delta_selection)
+    return None
+
+
+def _ends(grid: Grid, decided: Window) -> Iterator[int]:
+    """The ends of the last windows, from the last one back, then those of the first ones."""
+    end_ms = decided.end_ms
+    for _ in range(_WINDOWS_TRIED):
+        if end_ms <= decided.start_ms:
+            return
+        yield end_ms
+        end_ms = grid.floor(end_ms - 1)
+    first_ms = grid.end(decided.start_ms)
+    for _ in range(_WINDOWS_TRIED):
+        if first_ms > end_ms:
+            return
+        yield first_ms
+        first_ms = grid.end(first_ms)
