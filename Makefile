@@ -38,10 +38,11 @@ endif
 coverage: $(VENV)/.test  ## which lines of the package the tests below tests/unit run
 	$(BIN)/python -m pytest -n 3 --dist worksteal -q --cov --cov-report=term:skip-covered tests/unit
 
-docs: $(VENV)/.test  ## write anew what is made from the code: reference, licences, metrics
+docs: $(VENV)/.test  ## write anew what is made from the code: reference, licences, metrics, dashboards
 	$(BIN)/python -m docs.make_api
 	$(BIN)/python -m docs.make_licences
 	$(BIN)/python -m docs.make_metrics
+	$(BIN)/python -m docs.make_dashboards
 
 requirements: $(VENV)/bin/python  ## pin the newest versions that fit pyproject.toml, with hashes
 	$(PIP) install uv
