@@ -80,6 +80,7 @@ KAFKA_CLIENT_OPENED = {"composition/kafka_cluster.py": "makes the cluster that a
 FILES = {
     "transport/files/stored_bytes.py": "the input, read in place",
     "transport/files/sqlite_log.py": "the output file, created with the right mode",
+    "transport/files/topic_cache.py": "the copy of topics, created with the right mode",
     "transport/files/lockfile.py": "the lock beside the output file",
     "composition/kept_stopped.py": "the note that a worker stays stopped",
     "transport/files/released_borders.py": "what was released into it, beside the output file",

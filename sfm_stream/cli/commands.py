@@ -22,6 +22,7 @@ COMMANDS = {
     "repartition": "Copy a topic that is not keyed by the counting key into the topic of CONFIG, which then is.",
     "rollup": "Merge the released windows of CONFIG's pipeline into hours and days, and publish those.",
     "run": "Count CONFIG's input and publish into its output file.",
+    "serve": "Answer questions about what the pipelines of CONFIGS have published: a page, and a JSON API.",
     "test": "Read the events of CASES as CONFIG would, and compare what becomes of each with what is expected.",
 }
 """Each command with the first sentence of its help, which the list of commands shows."""
@@ -95,6 +96,10 @@ def _of_answers(name: str) -> click.Command | None:
             from sfm_stream.cli.inspect import inspect
 
             return inspect
+        case "serve":
+            from sfm_stream.cli.serve import serve
+
+            return serve
     return None
 
 

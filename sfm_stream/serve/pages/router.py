@@ -21,6 +21,7 @@ from sfm_stream.serve.pages.overview import overview
 from sfm_stream.serve.pages.rendering import render
 from sfm_stream.serve.pages.static_files import static_files
 from sfm_stream.serve.pages.worth_view import SIZES, worth_view
+from sfm_stream.serve.refusals import NotNow, TooMuchAsked
 from sfm_stream.serve.served import ServedPipeline
 from sfm_stream.transport.contract import TopicReader
 
@@ -153,7 +154,7 @@ class _Pages:
             return self._problem(request, served, 400, "This cannot be asked", problem_words(error))
         except NothingFound as error:
             return self._problem(request, served, 200, "Nothing to show yet", str(error))
-        except (BrokerAway, StorageError) as error:
+        except (BrokerAway, NotNow, StorageError, TooMuchAsked) as error:
             return self._problem(request, served, 503, "What is published cannot be read now", str(error))
         except SfmStreamError as error:
             return self._problem(request, served, 500, "What is published cannot be read", str(error))

@@ -9,11 +9,12 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from urllib.parse import quote
 
 from sfm_stream.errors import StateError
 from sfm_stream.transport.files.log_schema import (
+    APPLICATION_ID,
     Content,
     checksum,
     content_of,
@@ -33,6 +34,10 @@ PAGE_RECORDS, PAGE_BYTES = 256, 4 << 20
 _NEXT_STAMP = "SELECT min(timestamp_ms) FROM records INDEXED BY records_by_time WHERE topic = ? AND timestamp_ms > ?"
 
 
+def _nothing() -> None:
+    """What happens before a query where nobody asked for more."""
+
+
 class LogReader:
     """Committed records of a log file. Safe to share by threads.
 
@@ -42,10 +47,15 @@ class LogReader:
 
     _mode = "ro"
     """Of SQLite's connection: "ro", or "rw" for the writer, who may open an empty file."""
+    _application = APPLICATION_ID
+    _has_gaps = False
+    """Whether offsets may be missing, as in a copy of a topic, where control records have some."""
 
     def __init__(self, path: str, setting: str = "output.path") -> None:
         self.path = os.path.realpath(path)
         self._thread_lock = threading.Lock()
+        self.before_query: Callable[[], None] = _nothing
+        """Called before each query; an error that it raises ends what is being read."""
         require_readable(self.path, setting)
         with self._faults_of("open"):
             uri = f"file:{quote(self.path)}?mode={self._mode}"
@@ -53,10 +63,10 @@ class LogReader:
         try:
             with self._faults_of("open"):
                 self._db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-                self._content = content_of(self._db, self.path)
+                self._content = content_of(self._db, self.path, self._application)
                 if self._content is Content.EMPTY and self._mode == "ro":
                     raise StateError(f"{self.path}: the file is empty: nothing has been published into it yet")
-                if self._content is Content.CURRENT and (damage := first_damage(self._db)):
+                if self._content is Content.CURRENT and not self._has_gaps and (damage := first_damage(self._db)):
                     raise self._damaged(damage)
                 self._has_indexes = has_indexes(self._db)
         except BaseException:
@@ -88,7 +98,7 @@ class LogReader:
         """
         where = "topic = ? AND partition = ? AND offset >= ? ORDER BY offset"
         records = self._records(where, (topic, partition, offset), topic, limit)
-        for expected, record in enumerate(records, offset):
+        for expected, record in enumerate(() if self._has_gaps else records, offset):
             if (record.partition, record.offset) != (partition, expected):
                 raise self._damaged(f"topic {topic!r}, partition {partition}, offset {expected}")
         return records
@@ -123,9 +133,9 @@ class LogReader:
         """As in the protocol, a query for each. Nothing goes out of a file: raises StateError where one is gone."""
         for offset in offsets:
             found = self._records("topic = ? AND partition = ? AND offset = ?", (topic, partition, offset), topic, 1)
-            if not found:
+            if not found and not self._has_gaps:
                 raise self._damaged(f"topic {topic!r}, partition {partition}, offset {offset}")
-            yield found[0]
+            yield from found
 
     def markers(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
         """As in the protocol: of each run those that begin right before each of the two times, and right from it on.
@@ -206,6 +216,7 @@ class LogReader:
         """Up to `limit` records, not more than PAGE_BYTES after the first. Raises StateError for a damaged one."""
         columns = f"offset, partition, key, value, timestamp_ms, {self._checksum_column}"
         found, size = list[StoredRecord](), 0
+        self.before_query()
         with self._thread_lock, self._faults_of("read"):
             cursor = self._db.execute(f"SELECT {columns} FROM {table} WHERE {where} LIMIT {limit}", values)
             for offset, partition, key, value, timestamp_ms, stored in cursor:
@@ -220,6 +231,7 @@ class LogReader:
         return found
 
     def _rows(self, query: str, values: tuple[str | int, ...]) -> list[tuple]:  # type: ignore[type-arg]
+        self.before_query()
         with self._thread_lock, self._faults_of("read"):
             return self._db.execute(query, values).fetchall()
 

@@ -43,7 +43,7 @@ CREATE TABLE positions (
     PRIMARY KEY (worker, partition)
 ) WITHOUT ROWID;
 {_ENDS}
-PRAGMA application_id = {APPLICATION_ID};
+PRAGMA application_id = {{application}};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
@@ -71,15 +71,18 @@ class Content(Enum):
     CURRENT = SCHEMA_VERSION
 
 
-def content_of(db: sqlite3.Connection, path: str) -> Content:
-    """What the file holds. Raises StateError for a file of another program or of an unknown version."""
+def content_of(db: sqlite3.Connection, path: str, application_id: int = APPLICATION_ID) -> Content:
+    """What the file holds. application_id: that in its header, if it is one of ours.
+
+    Raises StateError for a file of another program or of an unknown version.
+    """
     application, version, tables = db.execute(
         "SELECT (SELECT * FROM pragma_application_id), (SELECT * FROM pragma_user_version), "
         "(SELECT count(*) FROM sqlite_master)"
     ).fetchone()
     if application == 0 and version == 0 and tables == 0:
         return Content.EMPTY
-    if application != APPLICATION_ID:
+    if application != application_id:
         raise StateError(f"{path}: this SQLite file belongs to another program; it was left as it is")
     if version not in (Content.WITHOUT_CHECKSUMS.value, Content.CURRENT.value):
         raise StateError(
@@ -89,13 +92,13 @@ def content_of(db: sqlite3.Connection, path: str) -> Content:
     return Content(version)
 
 
-def make_current(db: sqlite3.Connection, content: Content) -> None:
+def make_current(db: sqlite3.Connection, content: Content, application_id: int = APPLICATION_ID) -> None:
     """Make the tables where there are none, add checksums and indexes where they are missing.
 
     Each of the three is one transaction or nothing.
     """
     if content is Content.EMPTY:
-        db.executescript(_SCHEMA)
+        db.executescript(_SCHEMA.format(application=application_id))
     elif content is Content.WITHOUT_CHECKSUMS:
         db.create_function("sfm_checksum", 6, checksum, deterministic=True)
         db.executescript(_ADD_CHECKSUMS)
