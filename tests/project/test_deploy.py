@@ -35,7 +35,7 @@ def test_what_the_example_releases_is_no_noise_and_its_days_are_from_raw():
 
 
 def test_the_page_says_what_the_plan_says():
-    *_, said = re.findall(r"```sh\n(.+?)```", README, re.S)
+    (said,) = re.findall(r"```sh\n(sfm-stream plan .+?)```", README, re.S)
     name, *arguments = said.replace("deploy/app.toml", str(DEPLOY / "app.toml")).split()[1:]
     forecast = json.loads(CliRunner().invoke(cli, [name, *arguments, "--json"]).stdout)
     hours, days = forecast["spans"]
