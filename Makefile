@@ -12,7 +12,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check -q
 # Empty where there is no Rust: then nothing of native/ is built, and everything else works all the same.
 CARGO := $(shell command -v cargo 2>/dev/null)
 
-.PHONY: help demo test native lint coverage docs requirements presto presto-golden
+.PHONY: help demo test native lint coverage docs manifests requirements presto presto-golden
 .DEFAULT_GOAL = help
 
 help:  ## this list
@@ -43,6 +43,9 @@ docs: $(VENV)/.test  ## write anew what is made from the code: reference, licenc
 	$(BIN)/python -m docs.make_licences
 	$(BIN)/python -m docs.make_metrics
 	$(BIN)/python -m docs.make_dashboards
+
+manifests: $(VENV)/.test  ## write deploy/kubernetes/ anew from the Helm chart, which needs helm
+	$(BIN)/python -m deploy.kubernetes.make_manifests
 
 requirements: $(VENV)/bin/python  ## pin the newest versions that fit pyproject.toml, with hashes
 	$(PIP) install uv

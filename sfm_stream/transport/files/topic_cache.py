@@ -175,7 +175,7 @@ class TopicCache(CacheReader):
 def remove_cache(path: str) -> None:
     """Delete a copy, with what SQLite keeps beside it."""
     for end in ("", "-wal", "-shm"):
-        with contextlib.suppress(FileNotFoundError), opening(path, _SETTING):
+        with opening(path, _SETTING), contextlib.suppress(FileNotFoundError):
             os.remove(os.path.realpath(path) + end)
 
 
