@@ -91,6 +91,7 @@ FILES = {
     "config/item_hash.py": "the hash key file that it names",
     "config/credentials.py": "the password file that it names",
     "cli/streams.py": "the standard streams",
+    "cli/init.py": "the configuration that it writes",
     "cli/inspect.py": "files that the user names, to be looked at",
     "cli/generate.py": "the sample that the user asks for",
 }

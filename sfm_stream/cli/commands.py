@@ -15,6 +15,7 @@ COMMANDS = {
     "generate": "Write page views as JSON lines: Zipf pages, a daily rhythm, returning visitors, some late and bad "
     "records.",
     "ingest": "Count the topic of CONFIG and release each window once.",
+    "init": "Write a commented configuration into FILE (app.toml), which `check` accepts.",
     "inspect": "Decode the records of SOURCE.",
     "keep-stopped": "Run COMMAND, a worker with its arguments, and do not end where it must not be started again.",
     "plan": "Plan what to release, for what will be asked and what a person's day may cost.",
@@ -66,6 +67,10 @@ def _of_configurations(name: str) -> click.Command | None:
             from sfm_stream.cli.generate import generate
 
             return generate
+        case "init":
+            from sfm_stream.cli.init import init
+
+            return init
         case "plan":
             from sfm_stream.cli.plan import plan
 

@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
 from sfm_stream.cli.forecast_output import forecast_json, say
+from sfm_stream.cli.numbers import above_zero, selection_price
 from sfm_stream.cli.output import echo_json
 from sfm_stream.config.config import load_config
 from sfm_stream.config.tables import EventTable
-from sfm_stream.errors import EpsilonError
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.planning.choice import choose
 from sfm_stream.planning.configuration import toml_lines
 from sfm_stream.planning.forecast import Assumptions, Selection, forecast, planned_span
 from sfm_stream.planning.noise import questions_of
 from sfm_stream.planning.questions import NAMED_MS, planned_question
-from sfm_stream.privacy.epsilon import parse_epsilon
 from sfm_stream.privacy.key_rules import KeyRule, SelectedKeys
-from sfm_stream.privacy.selection import parse_delta
 from sfm_stream.sketch.shape import SketchShape
 
 _CHOICES = ("budget", "reread", "selection", "shape", "zone", "as_toml")
 """What a configuration has of its own, or what makes one."""
-
-
-def _number(context: click.Context, parameter: click.Parameter, written: str | None) -> Decimal | None:
-    """A number above 0, exactly as it is written."""
-    if written is None:
-        return None
-    try:
-        number = Decimal(written)
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite() or number <= 0:
-        raise click.BadParameter(f"{written!r} is no number above 0")
-    return number
-
-
-def _selection(context: click.Context, parameter: click.Parameter, written: tuple[str, str] | None) -> Selection | None:
-    """The price of a selection, from two numbers."""
-    if written is None:
-        return None
-    epsilon, delta = (_number(context, parameter, each) for each in written)
-    try:
-        return Selection(parse_epsilon(epsilon, "EPSILON"), parse_delta(delta, "DELTA"))
-    except EpsilonError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command()
@@ -69,7 +43,7 @@ def _selection(context: click.Context, parameter: click.Parameter, written: tupl
     "a large key have in it. Repeat it for each question.",
 )
 @click.option(
-    "--budget", callback=_number, metavar="EPSILON", help="Epsilon that a day may cost a person, under one key."
+    "--budget", callback=above_zero, metavar="EPSILON", help="Epsilon that a day may cost a person, under one key."
 )
 @click.option(
     "--active",
@@ -88,7 +62,7 @@ def _selection(context: click.Context, parameter: click.Parameter, written: tupl
 @click.option(
     "--selection",
     nargs=2,
-    callback=_selection,
+    callback=selection_price,
     metavar="EPSILON DELTA",
     help="Keys are selected, at this price a release.",
 )

@@ -1,14 +1,30 @@
-"""A configuration with the spans of a plan, to be pasted. What a plan cannot know stands in it as an example."""
+"""A configuration with the spans of a plan. What a plan cannot know is given, or stands in it as an example."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from sfm_stream.planning.forecast import Assumptions, PlannedSpan
 from sfm_stream.readable import decimal_text
 
-_SETTINGS = """\
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The lines that no plan decides. source: [pipeline] up to [event]. window: what follows window.size in its table.
+
+    keys: of privacy, where keys are not selected. target: behind [rollup], where releases go.
+    """
+
+    source: Sequence[str]
+    window: Sequence[str]
+    keys: Sequence[str]
+    target: Sequence[str]
+
+
+EXAMPLE = Given(
+    source="""\
 [pipeline]
 id = "planned"
 [input]                     # or [kafka], and window.grace: docs/configuration.md
@@ -19,28 +35,37 @@ key = "page"
 item = "user"
 time = "at"
 time_unit = "ms"
-"""
+""".splitlines(),
+    window=(),
+    keys=(
+        'keys = "declared"',
+        'declared = ["/", "/about"]   # the public list of keys; or "selected": docs/privacy.md',
+    ),
+    target=("[output]", 'path = "planned.sqlite"'),
+)
 
 
-def toml_lines(spans: Sequence[PlannedSpan], assumed: Assumptions, epsilon_a_day: Decimal) -> Iterator[str]:
+def toml_lines(
+    spans: Sequence[PlannedSpan], assumed: Assumptions, epsilon_a_day: Decimal, given: Given = EXAMPLE
+) -> Iterator[str]:
     """The lines of the configuration. spans: the finest first. epsilon_a_day: of an item that is always active."""
     finest, *coarser = spans
-    yield from _SETTINGS.splitlines()
+    yield from given.source
     yield "[window]"
     yield f'size = "{finest.name}"'
+    yield from given.window
     yield "[sketch]"
     yield f"buckets = {finest.shape.buckets}"
     yield f"levels = {finest.shape.levels}"
     yield "[privacy]"
-    yield f"epsilon = {decimal_text(finest.epsilon)}"
-    yield f"count_share = {decimal_text(finest.count_share)}"
-    yield f"max_epsilon_per_item_day = {decimal_text(epsilon_a_day)}"
+    yield f"epsilon = {decimal_text(finest.epsilon)}   # of one release of a window"
+    yield f"count_share = {decimal_text(finest.count_share)}   # of it, for the noisy count"
+    yield f"max_epsilon_per_item_day = {decimal_text(epsilon_a_day)}   # above it nothing starts"
     if assumed.selection is None:
-        yield 'keys = "declared"'
-        yield 'declared = ["/", "/about"]   # the public list of keys; or "selected": docs/privacy.md'
+        yield from given.keys
     else:
         yield 'keys = "selected"'
-        yield f"epsilon_selection = {decimal_text(assumed.selection.epsilon)}"
+        yield f"epsilon_selection = {decimal_text(assumed.selection.epsilon)}   # on top of epsilon, in each window"
         yield f"delta_selection = {decimal_text(assumed.selection.delta)}"
     for span in coarser:
         yield "[[spans]]"
@@ -51,5 +76,4 @@ def toml_lines(spans: Sequence[PlannedSpan], assumed: Assumptions, epsilon_a_day
         yield f"levels = {span.shape.levels}"
     yield "[rollup]"
     yield f'zone = "{assumed.days.zone}"'
-    yield "[output]"
-    yield 'path = "planned.sqlite"'
+    yield from given.target
