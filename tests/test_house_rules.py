@@ -48,6 +48,7 @@ LAYERS = [
     ["workers"],
     ["observe"],
     ["composition"],
+    ["client"],  # the same answers in Python, of a file, of topics or of a server
     ["serve"],
     ["cli"],
 ]
@@ -69,6 +70,7 @@ NETWORK = {
     "observe/listener.py": "the listeners for metrics and health",
     "transport/kafka/transport.py": "the name of this host, in the id of its transactions",
     "serve/http_server.py": "the listener for answers",
+    "client/http_source.py": "asks a server for answers",
 }
 """A broker's sockets are its client's, which transport/kafka/kafka_python/client.py makes."""
 KAFKA_CLIENT = "transport/kafka/kafka_python/"

@@ -36,8 +36,8 @@ def compare(reader: TopicReader, terms: ReleaseTerms, first: Question, second: Q
     """A row for each key that has one in either span, in the order of their canonical bytes.
 
     Each question asks for one span. Where each asks for one key, or for several as one set, the two are compared
-    whatever the keys. Releases that both spans have in common make the interval of a difference too wide, never too
-    narrow. Raises NothingFound where neither has a row, and what answer() raises.
+    whatever the keys. The noise of both is taken as independent, also of releases that they have in common. Raises
+    NothingFound where neither has a row, and what answer() raises.
     """
     questions = [one_span(reader, terms, question) for question in (first, second)]
     sides = [list(one_span_rows(reader, terms, question)) for question in questions]

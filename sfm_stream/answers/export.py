@@ -64,8 +64,13 @@ COLUMNS: dict[str, ColumnType] = {
     "status": "text",
     "release_id": "text",
     "sketch": "bytes",
+    "standard_error": "float64",
+    "confidence": "float64",
 }
-"""The columns for both topics, in this order; docs/presto.md describes each. No name is a reserved word of SQL."""
+"""The columns for both topics, in this order; docs/presto.md describes each. No name is a reserved word of SQL.
+
+Engines may know a column by its place, so a new one goes to the end.
+"""
 
 
 @dataclass(slots=True)
@@ -165,7 +170,14 @@ def _rollup_row(record: RollupRecord, terms: ReleaseTerms) -> TableRow:
 
 
 def _figures(answer: Estimate) -> TableRow:
-    return {"estimate": answer.value, "low": answer.low, "high": finite(answer.high), "status": str(answer.status)}
+    return {
+        "estimate": answer.value,
+        "standard_error": finite(answer.standard_error),
+        "low": answer.low,
+        "high": finite(answer.high),
+        "confidence": answer.confidence,
+        "status": str(answer.status),
+    }
 
 
 def _common(record: Release | RollupRecord, sketch: SfmSketch) -> TableRow:

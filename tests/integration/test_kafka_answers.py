@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from support.embedded_runs import here
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, wait_until, workers
 from support.kafka_topics import make_topic
 
+from sfm_stream.client import Asked, open_answers
 from sfm_stream.readable import instant
 
 pytestmark = pytest.mark.kafka
@@ -49,12 +51,37 @@ def test_a_union_with_withheld_windows_is_a_lower_bound(kafka: str, tmp_path: Pa
         assert "\x1b" not in table
     (week,) = documents(here("estimate", run.config(), "--by", "week", "--json"))
     assert (week["origin"], week["releases"], week["status"]) == ("merged", {"15m": 2}, "lower_bound")
+    sets_of_a_topic(run.config())
     done = here("export", run.config(), "--out", tmp_path / "out.csv")
     assert done.returncode == 0
     assert (tmp_path / "out.csv").read_text().count(",ok,") == 2
     done = here("estimate", run.config(), "--from", instant(START_MS + MINUTE_MS), "--by", "window")
     assert done.returncode == 2
     assert "is inside a window of 15m" in done.stderr
+
+
+def sets_of_a_topic(config: Path) -> None:
+    """What the client asks of topics: two windows of 60 users each, none of them in both, and two withheld ones."""
+    windows = [
+        Asked(since=instant(START_MS + n * 15 * MINUTE_MS), until=instant(START_MS + (n + 1) * 15 * MINUTE_MS))
+        for n in (1, 3)
+    ]
+    with open_answers(config) as views:
+        assert list(views.keys()) == list(views.keys("ID")) == [SHOWN]
+        (joined,) = views.estimates([SHOWN], since=windows[0].since, until=windows[1].until, joined=True)
+        assert (joined["keys"], joined["status"], joined["windows"]) == ([[KEY]], "lower_bound", 3)
+        assert joined["low"] <= 120
+        (top,) = views.top(5, since=windows[0].since, until=windows[0].until)
+        assert (top["key"], top["rank_high"], top["others_withheld"]) == ([KEY], 1, True)
+        assert abs(top["estimate"] - 60) <= 6 * top["standard_error"]
+        (change,) = views.compare(*windows)
+        assert change["difference"]["sign"] is None or abs(change["difference"]["value"]) > 10
+        of_key = (replace(window, keys=[SHOWN]) for window in windows)
+        parts = {row["part"]: row for row in views.pair(*of_key)}
+        assert parts["both"]["low"] <= 60
+        assert abs(parts["either"]["estimate"] - 120) <= 6 * parts["either"]["standard_error"]
+        assert views.completeness()["open"] == []
+        assert views.estimates([SHOWN], by="window").to_arrow().num_rows == 2
 
 
 def test_check_finds_names_that_kafka_takes_for_one(kafka: str, tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ NUMBERS: dict[str, Callable[[str], float]] = dict.fromkeys(
         "levels",
     ],
     int,
-) | dict.fromkeys(["epsilon", "epsilon_count", "flip_probability", "estimate", "low", "high"], float)
+) | dict.fromkeys(
+    ["epsilon", "epsilon_count", "flip_probability", "estimate", "low", "high", "standard_error", "confidence"], float
+)
 
 
 def make_pipeline(folder: Path) -> Path:
@@ -106,11 +108,20 @@ def figures(record: Release | RollupRecord) -> Row:
     """Of a release its estimate; of a roll-up what is published, a lower bound where windows were not decided."""
     if isinstance(record, Release):
         found = estimate(record.sketch)
-        return {"estimate": found.value, "low": found.low, "high": found.high, "status": str(found.status)}
+        return {
+            "estimate": found.value,
+            "standard_error": found.standard_error,
+            "low": found.low,
+            "high": found.high,
+            "confidence": found.confidence,
+            "status": str(found.status),
+        }
     whole = record.decided == record.windows
     return {
         "estimate": record.value,
+        "standard_error": record.standard_error if np.isfinite(record.standard_error) else None,
         "low": record.low,
+        "confidence": record.confidence,
         "high": record.high if whole and np.isfinite(record.high) else None,
         "status": record.status if whole or np.isinf(record.high) else "lower_bound",
     }
