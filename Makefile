@@ -38,8 +38,9 @@ endif
 coverage: $(VENV)/.test  ## which lines of the package the tests below tests/unit run
 	$(BIN)/python -m pytest -n 3 --dist worksteal -q --cov --cov-report=term:skip-covered tests/unit
 
-docs: $(VENV)/.test  ## write anew what is made from the code: reference, licences, metrics, dashboards
+docs: $(VENV)/.test  ## write anew what is made from the code: reference, commands, licences, metrics, dashboards
 	$(BIN)/python -m docs.make_api
+	$(BIN)/python -m docs.make_cli
 	$(BIN)/python -m docs.make_licences
 	$(BIN)/python -m docs.make_metrics
 	$(BIN)/python -m docs.make_dashboards

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "budget": "What the pipeline of CONFIG has spent so far, and the most that a person has lost of it.",
@@ -42,6 +43,13 @@ class LazyCommands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in `--help`, made of what stands for the commands."""
         click.Group(commands=self.commands).format_commands(ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click's, of what stands for the commands: a TAB imports none of them."""
+        found = [
+            CompletionItem(name, help=sentence) for name, sentence in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 def imported(name: str) -> click.Command:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from importlib.metadata import files
 
 import pytest
 
 import sfm_stream
-from docs import make_api, make_licences, make_metrics
+from docs import make_api, make_cli, make_licences, make_metrics
+from sfm_stream.cli.commands import COMMANDS
 
 
-@pytest.mark.parametrize("made", [make_api, make_licences, make_metrics], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("made", [make_api, make_cli, make_licences, make_metrics], ids=lambda made: made.__name__)
 def test_the_page_is_up_to_date(made):
     assert made.PAGE.read_text("utf-8") == made.page(), f"{made.PAGE.name} is older than what it describes: make docs"
+
+
+def test_every_command_is_on_its_page_with_all_of_its_options():
+    page = make_cli.PAGE.read_text("utf-8")
+    for command, context in make_cli.commands():
+        (part,) = re.findall(rf"^## `{context.command_path}`\n\n```text\n(.*?)```", page, re.M | re.S)
+        assert all(name in part for parameter in command.params for name in parameter.opts if name.startswith("-"))
+        assert command.help, f"{context.command_path} has no help"
+    assert all(f"## `sfm-stream {name}`" in page for name in COMMANDS)
+
+
+def test_the_page_of_commands_is_the_same_on_any_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert make_cli.page() == make_cli.PAGE.read_text("utf-8")
 
 
 def test_every_public_name_has_an_entry_that_says_something():
