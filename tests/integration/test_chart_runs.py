@@ -81,6 +81,10 @@ def test_every_pod_becomes_ready_and_its_work_is_done(begun, start, run):
     for component, pod in started.items():
         until(lambda pod=pod: pod.probed("readiness") == 200, pod.said)
         assert pod.probed("startup") == pod.probed("liveness") == 200, component
+        status = pod.status()
+        assert status["NSpid"].split()[1] == "1"
+        assert set(status["Uid"].split()) == {"10001"}
+        assert (int(status["CapEff"], 16), int(status["CapBnd"], 16), status["NoNewPrivs"]) == (0, 0, "1")
     until(lambda: released(run), lambda: "\n".join(pod.said() for pod in started.values()), 0.5)
     _, said = page(started["serve"].port("serve"), "/v1/pipelines", {})
     assert run.id in said

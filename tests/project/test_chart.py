@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Sequence
 from copy import deepcopy
@@ -238,6 +239,29 @@ def test_the_alerts_are_those_that_are_tested():
     assert any(rule["expr"] == "sfm_stopped_exit_code > 0" for group in groups for rule in group["rules"])
 
 
+def test_each_domain_has_its_dashboard():
+    found = objects(*EVERYTHING)
+    for domain, who in (("operator", "operators"), ("public", "readers")):
+        held = named(found, "ConfigMap", f"-dashboard-{domain}")
+        assert held["metadata"]["labels"]["grafana"] == who
+        [text] = held["data"].values()
+        assert json.loads(text) == json.loads((ROOT / "deploy/grafana" / f"{domain}.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"ports": [{"port": "operator"}]}, "everybody"),
+        ({"from": [], "ports": [{"port": "operator"}]}, "everybody"),
+        ({"from": [{"podSelector": {}}], "ports": [{"port": "operator"}]}, [{"podSelector": {}}]),
+    ],
+)
+def test_an_operator_port_that_is_opened_is_found(rule, said):
+    found = objects()
+    named(found, "NetworkPolicy", "-ingest")["spec"]["ingress"] = [rule]
+    assert reachable(found, "ingest") == {"operator": said}
+
+
 # What runs
 
 
@@ -318,6 +342,7 @@ def test_a_pod_that_is_stopped_has_the_time_that_a_worker_takes():
 def test_the_first_start_is_a_job_that_comes_before_and_is_not_tried_again_after_a_refusal():
     job = named(objects(*FIRST), "Job")
     assert "pre-install" in job["metadata"]["annotations"]["helm.sh/hook"]
+    assert job["metadata"]["name"].endswith("-1")
     refused, _ = job["spec"]["podFailurePolicy"]["rules"]
     assert refused["action"] == "FailJob"
     assert set(refused["onExitCodes"]["values"]) == STAYS_STOPPED
@@ -326,6 +351,12 @@ def test_the_first_start_is_a_job_that_comes_before_and_is_not_tried_again_after
 
 
 # What an upgrade does
+
+
+def test_the_job_of_an_epoch_has_a_name_of_its_own(tmp_path):
+    (tmp_path / "app.toml").write_text(default_config().replace("epoch = 1\n", "epoch = 20260131\n"))
+    job = named(objects("--set-file", f"config={tmp_path / 'app.toml'}", *FIRST), "Job")
+    assert job["metadata"]["name"] == "counts-sfm-stream-first-start-20260131"
 
 
 def without_first_start(*values: str | Path) -> dict[str, Object]:

@@ -74,7 +74,6 @@ class PodProcess:
         shown = [str(ROOT), sys.prefix, sys.base_prefix]  # also where they lie in a folder that is not for everybody
         tops = " ".join({f"/{path.split('/')[1]}" for path in [*mounted, *shown]})
         script = f"root={root} own='{tops}'{_ROOT}"
-        script += "".join(_SHOWN.replace("{path}", path) for path in shown)
         for mount in self.container["volumeMounts"]:
             volume, place = volumes[mount["name"]], folder / mount["name"]
             place.mkdir(exist_ok=True)
@@ -89,6 +88,7 @@ class PodProcess:
                 os.chown(place, user, user)
             read_only = "" if mount.get("readOnly") else "# "
             script += _MOUNT.format(path=mount["mountPath"], place=place, read_only=read_only)
+        script += "".join(_SHOWN.replace("{path}", path) for path in shown)
         command = shlex.join([sys.executable, "-m", "sfm_stream.cli", *self.container["args"]])
         assert self.container["securityContext"]["readOnlyRootFilesystem"]
         with self.log.open("a") as log:
@@ -105,6 +105,11 @@ class PodProcess:
         [port] = [each["containerPort"] for each in self.container["ports"] if each["name"] == name]
         number: int = port
         return number
+
+    def status(self) -> dict[str, str]:
+        """What the system says of its process 1: user, rights."""
+        text = Path(f"/proc/{self._first_process()}/status").read_text()
+        return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")
