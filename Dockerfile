@@ -33,6 +33,8 @@ LABEL org.opencontainers.image.title="sfm-stream" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.source="${SOURCE}"
 COPY --from=build /opt/sfm-stream /opt/sfm-stream
+# A volume that is mounted there belongs to the user below: the copy of public topics that `serve` keeps.
+RUN install -d -o 10001 -g 10001 -m 0700 /var/cache/sfm-stream
 ENV PATH=/opt/sfm-stream/bin:$PATH PYTHONUNBUFFERED=1
 # A numeric user, so that a cluster that demands "not root" can see that it is not.
 USER 10001:10001

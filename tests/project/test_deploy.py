@@ -6,10 +6,13 @@ import json
 import re
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
+from sfm_stream.cli.keep_stopped import keep_stopped
 from sfm_stream.cli.main import cli
 from sfm_stream.cli.noise_warnings import noise_of
 from sfm_stream.config.config import load_config, parse_config
@@ -19,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 README = (DEPLOY / "README.md").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+OURS = {name: service for name, service in COMPOSE["services"].items() if service.get("image") == "sfm-stream:local"}
 
 
 def test_the_example_configuration_is_valid_and_stays_within_its_own_limit():
@@ -65,15 +69,21 @@ def test_every_file_that_is_mounted_is_there():
     ]
     files = [mount for mount in mounts if mount.startswith(".")]
     assert len(files) >= 3
-    assert all((DEPLOY / file).is_file() for file in files)
+    assert all((DEPLOY / file).exists() for file in files)
+
+
+def kept(service: dict[str, Any]) -> list[str]:
+    """The command that keep-stopped runs in a service. Its own options are parsed, and nothing is run."""
+    name, *arguments = service["command"]
+    assert name == "keep-stopped"
+    context = keep_stopped.make_context(name, list(arguments))
+    return list(context.params["command"])
 
 
 def test_the_commands_of_compose_are_commands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = [
-        service["command"] for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"
-    ]
-    assert {command[0] for command in found} == {"ingest", "rollup"}
+    found = [kept(service) for service in OURS.values()]
+    assert {command[0] for command in found} == {"ingest", "rollup", "serve"}
     for name, *arguments in found:
         # Parsed as it is, up to the configuration, which is not there under this name.
         done = CliRunner().invoke(cli, [name, *arguments])
@@ -102,27 +112,83 @@ def test_prometheus_asks_where_the_workers_listen():
     [found] = [each for job in jobs for each in job.get("dns_sd_configs", [])]
     assert set(found["names"]) <= set(COMPOSE["services"])
     assert metrics.operator == f"0.0.0.0:{found['port']}"
+    public = f"rollup:{metrics.public.rpartition(':')[2]}"
     [target] = [target for job in jobs for each in job.get("static_configs", []) for target in each["targets"]]
-    assert target == f"rollup:{metrics.public.rpartition(':')[2]}"
+    assert target == public
+    [job] = yaml.safe_load((DEPLOY / "prometheus-public.yml").read_text())["scrape_configs"]
+    assert job == {"job_name": "sfm-stream-public", "static_configs": [{"targets": [public]}]}
+    assert all(job["job_name"].startswith("sfm-stream") for job in jobs), "the alert WorkerGone is of these"
 
 
-def test_health_checks_ask_the_operator_listener():
-    port = load_config(DEPLOY / "app.toml").metrics.operator.rpartition(":")[2]
-    workers = [service for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"]
-    for worker in workers:
+def test_the_public_grafana_reaches_neither_workers_nor_exact_numbers():
+    services = COMPOSE["services"]
+    public = set(services["grafana-public"]["networks"])
+    assert {name for name, each in services.items() if public & set(each["networks"])} == {
+        "grafana-public",
+        "prometheus-public",
+    }
+    assert "prometheus.yml" not in "".join(services["grafana-public"]["volumes"])
+
+
+@pytest.mark.parametrize(("name", "grafana"), [("operator", "grafana"), ("public", "grafana-public")])
+def test_each_grafana_is_given_the_dashboard_and_the_prometheus_of_its_domain(name, grafana):
+    service, folder = COMPOSE["services"][grafana], DEPLOY / "grafana" / "provisioning" / name
+    [source] = yaml.safe_load((folder / "datasources" / "prometheus.yml").read_text())["datasources"]
+    host = {"operator": "prometheus", "public": "prometheus-public"}[name]
+    assert source["url"] == f"http://{host}:9090"
+    assert set(service["networks"]) & set(COMPOSE["services"][host]["networks"])
+    [provider] = yaml.safe_load((folder / "dashboards" / "sfm-stream.yml").read_text())["providers"]
+    mounted = dict(volume.split(":")[:2] for volume in service["volumes"])
+    assert mounted == {
+        f"./grafana/provisioning/{name}": "/etc/grafana/provisioning",
+        f"./grafana/{name}.json": f"{provider['options']['path']}/{name}.json",
+    }
+    assert service["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] in mounted.values()
+    assert service["environment"]["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+
+
+def test_health_checks_ask_the_listener_of_each():
+    config = load_config(DEPLOY / "app.toml")
+    for worker in OURS.values():
+        address = config.settings.serve.listen if kept(worker)[0] == "serve" else config.metrics.operator
         *_, script = worker["healthcheck"]["test"]
         compile(script, "healthcheck", "exec")
-        assert f"127.0.0.1:{port}/ready" in script
+        assert f"127.0.0.1:{address.rpartition(':')[2]}/ready" in script
     [line] = re.findall(r"^  CMD (\[.+\])$", (ROOT / "Dockerfile").read_text(), re.M)
     *_, script = json.loads(line)
     compile(script, "HEALTHCHECK", "exec")
-    assert f"'{port}'" in script
+    assert f"'{config.metrics.operator.rpartition(':')[2]}'" in script
+
+
+def test_answers_are_served_where_a_port_is_published():
+    serve, (port,) = load_config(DEPLOY / "app.toml").settings.serve, OURS["serve"]["ports"]
+    assert port.rpartition(":")[2] == serve.listen.rpartition(":")[2]
+    assert [volume for volume in OURS["serve"]["volumes"] if volume.endswith(f":{serve.cache}")]
+    assert f"-o 10001 -g 10001 -m 0700 {serve.cache}" in (ROOT / "Dockerfile").read_text()
+    assert set(serve.hosts) == {"serve"} & COMPOSE["services"].keys()
 
 
 def test_nothing_that_stopped_for_a_reason_is_started_again_by_itself():
-    workers = [service for service in COMPOSE["services"].values() if service.get("image") == "sfm-stream:local"]
-    assert workers
-    assert all(worker["restart"] == "no" for worker in workers)
+    """keep-stopped does not end then; after all else that is not success Compose starts a worker again."""
+    assert OURS
+    assert all(kept(worker) and worker["restart"] == "on-failure" for worker in OURS.values())
+
+
+def size_of(text: str) -> int:
+    return int(text[:-1]) << {"m": 20, "g": 30}[text[-1]]
+
+
+def test_every_service_has_limits_and_no_worker_writes_secret_state_to_a_disk():
+    for name, service in COMPOSE["services"].items():
+        assert name == "topic" or size_of(service["mem_limit"]) >= 256 << 20
+    for worker in OURS.values():
+        assert worker["memswap_limit"] == worker["mem_limit"]
+        assert worker["ulimits"]["core"] == 0
+        assert worker["read_only"]
+        assert worker["tmpfs"], "where a question keeps what does not fit into memory"
+    [partitions] = re.findall(r"--partitions=(\d+)", " ".join(COMPOSE["services"]["topic"]["command"]))
+    raw_bytes = load_config(DEPLOY / "app.toml").limits.max_raw_bytes * int(partitions)
+    assert size_of(OURS["ingest"]["mem_limit"]) >= 2 * raw_bytes
 
 
 def test_the_image_runs_as_nobody_in_particular_and_says_whether_it_lives():
