@@ -15,7 +15,7 @@ from sfm_stream.serve.pages.key_display import ShownKey, address, other_readings
 from sfm_stream.serve.pages.links import Link
 from sfm_stream.serve.pages.number_text import Written, written
 from sfm_stream.serve.pages.row_lines import RowLine, made_of, row_line, row_states, summary
-from sfm_stream.serve.pages.slots import BEFORE, OPEN, Slot, State, absence, slots
+from sfm_stream.serve.pages.slots import BEFORE, OPEN, Slot, State, absence, require_few, slots
 from sfm_stream.serve.pages.time_text import span_words
 from sfm_stream.serve.pages.trend_chart import NARROW, WIDE, TrendChart, trend_chart
 from sfm_stream.serve.served import ServedPipeline
@@ -49,8 +49,8 @@ class KeyView:
     steps: tuple[Link, ...]
     readings: tuple[Link, ...]
     compare: str
-    csv: str
-    json: str
+    csv: str = ""
+    json: str = ""
     whole: WholeSpan | None = None
     lines: tuple[RowLine, ...] = ()
     charts: tuple[TrendChart, ...] = ()
@@ -74,6 +74,7 @@ def key_view(served: ServedPipeline, reader: TopicReader, text: str, span: Asked
             replace(question, span=_bounded(question, span, counted, grid)) if question.last is None else question
         )
         question = settled_question(reader, question, config.pipeline.id)
+        require_few(question.span, grid)
         rows = tuple(answer(reader, served.terms, question).rows)
     except (NothingFound, IncompatibleError) as error:
         return replace(view, problem=str(error), readings=_readings(served, text, span))
@@ -84,6 +85,8 @@ def key_view(served: ServedPipeline, reader: TopicReader, text: str, span: Asked
     return replace(
         view,
         span_words=span_words(asked, "range", zone),
+        csv=_api_address(served, view.key, grain, asked, "csv"),
+        json=_api_address(served, view.key, grain, asked, ""),
         steps=_steps(served, view.key, span, asked, counted),
         whole=_whole_span(served, reader, replace(question, span=whole)) if len(made) > 1 else None,
         lines=tuple(row_line(slot, grain.name, zone) for slot in made),
@@ -120,7 +123,6 @@ def _first_key(question: Question) -> tuple[KeyPart, ...]:
 
 def _without_answer(served: ServedPipeline, key: ShownKey, span: AskedSpan) -> KeyView:
     pipeline = served.config.pipeline.id
-    api = {"key": key.text, **span.query}
     return KeyView(
         key=key,
         span=span,
@@ -129,8 +131,6 @@ def _without_answer(served: ServedPipeline, key: ShownKey, span: AskedSpan) -> K
         steps=(),
         readings=(),
         compare=address("p", pipeline, "compare", key=key.text),
-        csv=address("v1", "pipelines", pipeline, "estimates", **api, format="csv"),
-        json=address("v1", "pipelines", pipeline, "estimates", **api),
     )
 
 
@@ -182,6 +182,12 @@ def _steps(served: ServedPipeline, key: ShownKey, span: AskedSpan, shown: Window
 
 def _key_address(served: ServedPipeline, key: ShownKey, grain: GrainChoice, since: str, until: str) -> str:
     return address("p", served.config.pipeline.id, "key", key=key.text, by=grain.name, from_=since, to=until)
+
+
+def _api_address(served: ServedPipeline, key: ShownKey, grain: GrainChoice, span: Window, form: str) -> str:
+    zone, path = served.config.calendar.zone, ("v1", "pipelines", served.config.pipeline.id, "estimates")
+    times = {"from_": written_border(span.start_ms, zone), "to": written_border(span.end_ms, zone)}
+    return address(*path, key=key.text, by=grain.name, **times, format=form)
 
 
 def _legend(made: Sequence[Slot]) -> tuple[State, ...]:

@@ -101,7 +101,7 @@ def overview(served: ServedPipeline, reader: TopicReader, asked: dict[str, str],
         decided=tuple(_decided(served, done)),
         partitions=done.partitions,
         behind=tuple(_behind(done)),
-        csv=address("v1", "pipelines", pipeline, "top", **{**span.query, "by": ""}, format="csv"),
+        csv=address("v1", "pipelines", pipeline, "estimates", **{**span.query, "by": "range"}, format="csv"),
     )
 
 

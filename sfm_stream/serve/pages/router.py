@@ -152,9 +152,11 @@ class _Pages:
                 return HTMLResponse(make(served, reader))
         except QuestionError as error:
             return self._problem(request, served, 400, "This cannot be asked", problem_words(error))
+        except TooMuchAsked as error:
+            return self._problem(request, served, 400, "This is too much for one page", str(error))
         except NothingFound as error:
             return self._problem(request, served, 200, "Nothing to show yet", str(error))
-        except (BrokerAway, NotNow, StorageError, TooMuchAsked) as error:
+        except (BrokerAway, NotNow, StorageError) as error:
             return self._problem(request, served, 503, "What is published cannot be read now", str(error))
         except SfmStreamError as error:
             return self._problem(request, served, 500, "What is published cannot be read", str(error))

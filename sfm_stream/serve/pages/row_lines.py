@@ -69,7 +69,7 @@ def made_of(row: AnswerRow) -> str:
 
 def summary(slots: Sequence[Slot], grain: GrainChoice, zone: str) -> str:
     """A trend in words: how many spans, the largest and the smallest number, what is missing."""
-    known = [slot for slot in slots if slot.row is not None and slot.state.name in ("ok", "empty")]
+    known = [slot for slot in slots if slot.state.name == "ok"]
     parts = [f"{len(slots):,} {grain.words if len(slots) == 1 else grain.plural}"]
     rows = [(slot.row.estimate, slot.window) for slot in known if slot.row is not None]
     if rows:

@@ -70,17 +70,21 @@ def absence(keys: KeyRule) -> State:
     return UNRELEASED if isinstance(keys, DeclaredKeys) else NONE
 
 
+def require_few(span: Window, grid: Grid) -> None:
+    """Raise QuestionError where more than MOST_SLOTS spans of a grid begin inside a span."""
+    if grid.count(grid.floor(span.start_ms), grid.ceil(span.end_ms)) > MOST_SLOTS:
+        raise QuestionError(f"more than {MOST_SLOTS:,} spans: ask for a shorter time, or for a coarser grain")
+
+
 def slots(rows: Iterable[AnswerRow], span: Window, grid: Grid, counted: Window, absent: State) -> tuple[Slot, ...]:
     """Every span of a grid that begins inside `span`, in order, each with its row.
 
     rows: of one key, at most one for each span. counted: from the first time that is counted to the time through which
-    all is decided. Raises QuestionError where there are more than MOST_SLOTS.
+    all is decided.
     """
     by_start = {row.window.start_ms: row for row in rows}
     made: list[Slot] = []
     for window in _windows(span, grid):
-        if len(made) == MOST_SLOTS:
-            raise QuestionError(f"more than {MOST_SLOTS:,} spans: ask for a shorter time, or for a coarser grain")
         row = by_start.get(window.start_ms)
         if row is not None:
             state = STATES[row.estimate.status]

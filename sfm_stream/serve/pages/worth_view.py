@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
 import numpy as np
 
-from sfm_stream.answers.decided_spans import DecidedSpans, EpochSpans
-from sfm_stream.answers.published_records import close_markers
+from sfm_stream.answers.spent import SpentSpan, spent
 from sfm_stream.config.config import Config
+from sfm_stream.errors import NothingFound
 from sfm_stream.planning.forecast import planned_span, source_of
 from sfm_stream.planning.level import KNOWN, Level
 from sfm_stream.planning.noise import questions_of
@@ -23,8 +23,6 @@ from sfm_stream.serve.pages.time_text import time_words
 from sfm_stream.serve.pages.trend_chart import Size
 from sfm_stream.serve.served import ServedPipeline
 from sfm_stream.transport.contract import TopicReader
-from sfm_stream.units import FOREVER_MS
-from sfm_stream.windows.grid import grid_of
 
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _WIDE, _NARROW = Size(960, 340, 64, 200, bottom=40), Size(340, 260, 52, 8, bottom=40)
@@ -48,10 +46,10 @@ class LevelLine:
 
 @dataclass(frozen=True, slots=True)
 class SpentLine:
-    """What one span of one epoch has cost so far. windows: of the partition that closed most.
+    """What one span of one epoch has cost so far.
 
-    each, most: epsilon of one release, and of an item that was active in every window; "" where this configuration,
-    which is of another epoch, does not say.
+    each, most: epsilon of one release, and of an item that was active in every window; "" where neither the
+    configuration nor a release says it.
     """
 
     epoch: int
@@ -83,7 +81,7 @@ def worth_view(served: ServedPipeline, reader: TopicReader) -> WorthView:
         statement=tuple(words.split("\n\n")),
         levels=tuple(_line(number, *level) for number, level in enumerate(levels, 1)),
         charts=tuple(error_chart([(name, level) for name, _, level in levels], SIZES[-1], size) for size in _SIZES),
-        spent=_spent(config, reader),
+        spent=_spent(served, reader),
         a_day=plain(budget.epsilon_per_day),
         delta_a_day=plain(budget.delta_per_day) if budget.delta_per_day else "",
     )
@@ -131,31 +129,26 @@ def _two_digits(value: float) -> int:
     return math.ceil(value / step) * step
 
 
-def _spent(config: Config, reader: TopicReader) -> tuple[SpentLine, ...]:
-    zone = config.calendar.zone
-    decided = DecidedSpans(zone)
-    for marker in close_markers(reader, config.pipeline.id, 0, FOREVER_MS):
-        decided.note(marker)
-    return tuple(
-        _spent_line(config, number, name, epoch)
-        for number, epoch in sorted(decided.epochs.items())
-        for name in epoch.names
-        if epoch.decided.get(name)
-    )
+def _spent(served: ServedPipeline, reader: TopicReader) -> tuple[SpentLine, ...]:
+    try:
+        return tuple(map(_spent_line, spent(reader, served.config)))
+    except NothingFound:
+        return ()
 
 
-def _spent_line(config: Config, number: int, name: str, epoch: EpochSpans) -> SpentLine:
-    zone = config.calendar.zone
-    grid, of_partitions = grid_of(name, zone), epoch.decided[name].values()
-    windows = max(grid.count(each.start_ms, each.end_ms) for each in of_partitions)
-    price = next((config.budget.epsilon_per_window(span) for span in config.budget.spans if span.name == name), None)
-    known = price is not None and number == config.pipeline.epoch
+def _spent_line(span: SpentSpan) -> SpentLine:
+    price = None if span.price is None else span.price.epsilon
     return SpentLine(
-        epoch=number,
-        span=name,
-        windows=f"{windows:,}",
-        since=time_words(min(each.start_ms for each in of_partitions), zone),
-        through=time_words(max(each.end_ms for each in of_partitions), zone),
-        each=plain(price) if known and price is not None else "",
-        most=decimal_text(price * windows) if known and price is not None else "",
+        epoch=span.epoch,
+        span=span.name,
+        windows=f"{span.windows:,}",
+        since=time_words(span.decided.start_ms, span.zone),
+        through=time_words(span.decided.end_ms, span.zone),
+        each="" if price is None else _epsilon(price),
+        most="" if price is None else _epsilon(price * span.windows),
     )
+
+
+def _epsilon(loss: Decimal) -> str:
+    """An epsilon to six digits: that of the bits of a release is no round number."""
+    return f"{loss:.6g}" if loss < 1 else decimal_text(loss.quantize(Decimal("0.0001"), ROUND_CEILING))

@@ -9,11 +9,13 @@
   const zone = table.dataset.zone;
   const number = (text) => (text === "" ? null : Number(text));
   const column = (name) => rows.map((row) => number(row.dataset[name]));
-  // The last step reaches to the end of its span.
-  const starts = [...column("start"), number(rows[rows.length - 1].dataset.end)];
-  const steps = (name) => { const values = column(name); return [...values, values[values.length - 1]]; };
-  const data = [starts, steps("high"), steps("low"), steps("value")];
-  const first = starts[0], last = starts[starts.length - 1], least = starts[1] - starts[0];
+  // Each span is two points, its start and its end, so that its number is a level line and its interval a box.
+  const twice = (values) => values.flatMap((value) => [value, value]);
+  const starts = column("start"), ends = column("end"), lows = column("low"), highs = column("high");
+  const data = [starts.flatMap((start, at) => [start, ends[at] - 0.001]), twice(highs), twice(lows), twice(column("value"))];
+  // What has no upper limit is drawn up to the top, below.
+  data[2].forEach((low, at) => { if (data[1][at] === null) data[2][at] = null; });
+  const first = starts[0], last = ends[ends.length - 1], least = ends[0] - starts[0];
   let plot = null;
 
   const bar = document.createElement("div");
@@ -53,33 +55,62 @@
   const open = () => { figure.classList.add("zoomed"); draw(); label(); };
   const close = () => { plot.destroy(); plot = null; figure.classList.remove("zoomed"); label(); };
 
-  const cell = (row, at) => (row && row.cells.length > at ? row.cells[at].textContent.trim() : "");
+  const cells = (at) => (rows[at >> 1] ? [...rows[at >> 1].cells].map((each) => each.textContent.trim()) : []);
+  const told = (at, name) => {
+    const found = cells(at);
+    return { span: found[0], number: found[1], interval: found.length > 5 ? found[2] : "", note: found[found.length - 3] }[name] || "–";
+  };
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+  const clock = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const day = new Intl.DateTimeFormat("en-GB", { timeZone: zone, day: "numeric", month: "short" });
+  const month = new Intl.DateTimeFormat("en-GB", { timeZone: zone, month: "short", year: "numeric" });
+  const time = (seconds, step) => {
+    const at = new Date(seconds * 1000);
+    if (step >= 28 * 86400) return month.format(at);
+    return step >= 86400 || clock.format(at) === "00:00" ? day.format(at) : clock.format(at);
+  };
+  // Spans without a number are grey columns; those without an upper limit go up to the top, from a thick line at the lower.
+  const beyond = (u, band, line, grey) => {
+    const { ctx, bbox } = u;
+    rows.forEach((_, at) => {
+      const left = Math.max(u.valToPos(starts[at], "x", true), bbox.left);
+      const right = Math.min(u.valToPos(ends[at], "x", true), bbox.left + bbox.width);
+      if (right <= left || highs[at] !== null) return;
+      const low = lows[at] === null ? bbox.top + bbox.height : u.valToPos(lows[at], "y", true);
+      ctx.fillStyle = lows[at] === null ? grey : band;
+      ctx.fillRect(left, bbox.top, right - left, low - bbox.top);
+      ctx.fillStyle = line;
+      if (lows[at] !== null) ctx.fillRect(left, low - 2, right - left, 3);
+    });
+  };
   const draw = () => {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const font = "12.5px " + getComputedStyle(document.body).fontFamily;
     const axis = { stroke: colour("--quiet"), font, grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
-    const stepped = uPlot.paths.stepped({ align: 1 });
-    const side = { stroke: "transparent", paths: stepped, points: { show: false } };
+    const side = { stroke: "transparent", points: { show: false } };
+    const most = Math.max(1, ...highs, ...lows.map((low) => 1.15 * low));
     plot = new uPlot({
       width: figure.clientWidth, height: 320,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
-      scales: { y: { range: (_, low, high) => [0, Math.max(1, high === null ? 1 : high * 1.05)] } },
-      axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => whole.format(tick)) }],
+      scales: { y: { range: (u, low, high) => [0, 1.05 * Math.max(high || 0, lows.some((each, at) => each !== null && highs[at] === null) ? most : 1)] } },
+      axes: [
+        { ...axis, space: 70, values: (u, ticks, at, space, step) => ticks.map((tick) => time(tick, step)) },
+        { ...axis, size: 64, values: (u, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? whole.format(tick) : "")) },
+      ],
       bands: [{ series: [1, 2], fill: colour("--band-fill") }],
       cursor: { points: { size: 7 } },
+      hooks: { drawAxes: [(u) => beyond(u, colour("--band-fill"), colour("--accent"), colour("--grid"))] },
       series: [
-        { label: "Span", value: (_, seconds, series, at) => cell(rows[at], 0) || "none chosen" },
-        { ...side, label: "95 % interval", value: (_, value, series, at) => (rows[at] && rows[at].cells.length > 5 ? cell(rows[at], 2) : "") },
-        { ...side, label: "Note", value: (_, value, series, at) => (rows[at] ? rows[at].cells[rows[at].cells.length - 3].textContent.trim() : "") },
-        { label: "Number", stroke: colour("--accent"), width: 1.6, paths: stepped, points: { show: false },
-          value: (_, value, series, at) => cell(rows[at], 1) },
+        { label: "Span", value: (u, seconds, series, at) => told(at, "span") },
+        { ...side, label: "95 % interval", value: (u, value, series, at) => told(at, "interval") },
+        { ...side, label: "Note", value: (u, value, series, at) => told(at, "note") },
+        { label: "Number", stroke: colour("--accent"), width: 1.6, points: { show: false }, value: (u, value, series, at) => told(at, "number") },
       ],
     }, data, place);
-    const picture = figure.querySelector("svg");
-    place.querySelector("canvas").setAttribute("role", "img");
-    place.querySelector("canvas").setAttribute("aria-label", picture.querySelector("title").textContent + ", zoomed: the table below has the numbers");
+    const picture = figure.querySelector("svg"), canvas = place.querySelector("canvas");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `${picture.querySelector("title").textContent}, zoomed: the table below has the numbers`);
   };
 
   new ResizeObserver(() => { if (plot) plot.setSize({ width: figure.clientWidth, height: 320 }); }).observe(figure);

@@ -11,7 +11,7 @@ from unit.serve.pages.answered import START_MS, estimate, row
 
 from sfm_stream.errors import QuestionError
 from sfm_stream.estimation.estimate import Status
-from sfm_stream.serve.pages.slots import BEFORE, MOST_SLOTS, STATES, UNDECIDED, WITHHELD, slots
+from sfm_stream.serve.pages.slots import BEFORE, MOST_SLOTS, STATES, UNDECIDED, WITHHELD, require_few, slots
 from sfm_stream.serve.pages.trend_chart import NARROW, WIDE, trend_chart
 from sfm_stream.types import Window
 from sfm_stream.units import DAY_MS, FOREVER_MS, HOUR_MS
@@ -129,7 +129,10 @@ def test_the_days_of_a_zone_are_as_wide_as_they_are_long():
 
 def test_more_spans_than_a_chart_holds_are_refused_with_the_remedy():
     with pytest.raises(QuestionError, match="coarser grain"):
-        slots([], Window(0, (MOST_SLOTS + 1) * HOUR_MS), HOURS, ALWAYS, WITHHELD)
+        require_few(Window(0, (MOST_SLOTS + 1) * HOUR_MS), HOURS)
+    require_few(Window(0, MOST_SLOTS * HOUR_MS), HOURS)
+    with pytest.raises(QuestionError, match="coarser grain"):
+        require_few(Window(0, FOREVER_MS), grid_of("month", "Europe/Berlin"))
 
 
 def test_every_status_has_a_state_of_its_own():
