@@ -88,7 +88,7 @@ OPERATOR = (
             ),
             Panel(
                 "Alerts",
-                (Query('ALERTS{job=~"$job|", alertstate=~"pending|firing"}', "{{alertname}} {{severity}}"),),
+                (Query('ALERTS{job=~".*sfm-stream.*|", alertstate=~"pending|firing"}', "{{alertname}} {{severity}}"),),
                 "table",
                 width=24,
                 may_be_empty=True,
@@ -194,8 +194,8 @@ OPERATOR = (
             ),
             Panel(
                 "Published keys without series",
-                (Query(of(metrics.LEFT_OUT), "{{grain}}"),),
-                note="On the public listener, which the operator's Prometheus asks too.",
+                (Query(f"sum by (job, grain) ({metrics.LEFT_OUT.name})", "{{job}} {{grain}}"),),
+                note="Of the public listeners, which have a job of their own.",
             ),
         ),
     ),
