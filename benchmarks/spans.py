@@ -76,14 +76,13 @@ def measured(names: list[str], keys: int, items: int) -> float:
                     counter._absorb(closed)
                     span.closed(progress)
                     span.forget(closed)
-                    span.replay.forget(closed)
     for span in counter.spans:
         span.store.compact()
     return (resident() - before) / keys
 
 
 def main() -> None:
-    if len(sys.argv) > 3:
+    if len(sys.argv) > 3:  # one of the processes that are measured
         sys.stdout.write(f"{measured(sys.argv[3].split(), int(sys.argv[1]), int(sys.argv[2]))}\n")
         return
     keys, items = (int(value) for value in [*sys.argv[1:], "500000", "10"][:2])

@@ -4,7 +4,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use xxhash_rust::xxh64::xxh64;
 
-/// A key that hashes like others may be given twice: Python takes that well, and nobody can choose keys that slow us down.
+/// So many slots are looked at for a key; one that is not found there is given again, which Python takes well.
+///
+/// The hash has no secret: keys that are made to meet cost the whole number of probes, and are then made and looked up in
+/// Python once a row instead of once a call. That is as much as keys of which each occurs once cost, and no more.
 const PROBES: usize = 16;
 const EMPTY: u32 = u32::MAX;
 

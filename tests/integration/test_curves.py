@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from kafka.record import MemoryRecords
 from support.patience import PATIENCE_S
 
+from benchmarks import spans
 from benchmarks.curves import point
 from benchmarks.curves.cli import Kept
 from benchmarks.curves.curves import CURVES
@@ -93,3 +95,9 @@ def test_the_page_says_what_was_measured(name, section):
         assert between(PAGE, name) == section(json.loads(measured.read_text("utf-8")))
     else:
         assert "Nothing has been measured" in between(PAGE, name)
+
+
+def test_memory_with_coarser_spans_is_measured(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["spans.py", "20000", "1"])
+    spans.main()
+    assert re.search(r"5m hour day +\d+ bytes .*\nratio \d\.\d\d\n", capsys.readouterr().out)

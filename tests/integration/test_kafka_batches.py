@@ -11,9 +11,11 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from support.kafka_topics import make_topic, produce, topic_name
 from support.patience import patiently
 
+from sfm_stream.errors import BrokerError
 from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch
 from sfm_stream.transport.kafka.kafka_python.client import KafkaPythonCluster
 from sfm_stream.transport.kafka.topic_log import TopicLog
+from sfm_stream.types import Record
 
 pytestmark = pytest.mark.kafka
 NOW_MS = int(time.time() * 1000)
@@ -189,3 +191,18 @@ def test_records_without_a_time_stamp(kafka):
         )
         produce(kafka, topic, records(100))
     assert {row[1] for row in require_equal(kafka, topic, 100)} == {-1}
+
+
+@pytest.mark.parametrize("most_bytes", [100_000, 5_000], ids=["too-many-records", "too-large-a-record"])
+def test_a_batch_that_its_topic_finds_too_large_is_an_error_that_names_it(kafka, most_bytes):
+    topic = make_topic(kafka, topic_name(), 1, {"max.message.bytes": most_bytes})
+    producer = KafkaPythonCluster((kafka,)).producer(topic)
+    try:
+        producer.init_transactions()
+        producer.begin()
+        for number in range(50):
+            producer.send(Record(topic, 0, b"k", b"v" * 12_000, NOW_MS + number))
+        with pytest.raises(BrokerError, match=rf"max\.message\.bytes.*topic {topic}, partition 0, 600,050 bytes of 50"):
+            producer.flush()
+    finally:
+        producer.discard()

@@ -26,7 +26,7 @@ def end_of_other_clock(
     The batches are ascending, of one partition. beyond_first: whether to look for such batches also behind a first one
     that is none; else that first one is all that is read. The time, in ms by a clock of a broker, is one by which the
     batch was written. Time stamps of producers do not tell it. If the batch has these, that of the batch after it is
-    taken, which a broker stamped; None without such a batch.
+    taken, which a broker stamped; None without such a batch, or where compaction has taken all records of it.
     """
     last: LogBatch | None = None
     after: LogBatch | None = None
@@ -41,4 +41,5 @@ def end_of_other_clock(
     if last is None:
         return None
     appended = last if timestamps == "create_time" else after
-    return last.next_offset, None if appended is None else int(appended.arrivals().max())
+    stamps = () if appended is None else appended.arrivals().tolist()
+    return last.next_offset, max(stamps, default=None)

@@ -14,7 +14,7 @@ from sfm_stream.transport.kafka.kafka_python.admin import KafkaPythonAdmin
 from sfm_stream.transport.kafka.kafka_python.hooks.connections import hooked_client
 from sfm_stream.transport.kafka.kafka_python.hooks.group_membership import ASSIGNMENT_STRATEGY, hook_membership
 from sfm_stream.transport.kafka.kafka_python.hooks.log_ends import LogEndAdmin
-from sfm_stream.transport.kafka.kafka_python.hooks.producers import forget_at_exit
+from sfm_stream.transport.kafka.kafka_python.hooks.producers import forget_at_exit, never_split
 from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import MOST_BYTES, give_batches
 from sfm_stream.transport.kafka.kafka_python.producer import BATCH_BYTES, KafkaPythonProducer
 from sfm_stream.transport.kafka.kafka_python.quiet_network import connecting_quietly
@@ -75,6 +75,7 @@ class KafkaPythonCluster:
                 linger_ms=5,
             )
         forget_at_exit(producer)
+        never_split(producer)
         return KafkaPythonProducer(producer, self.translated)
 
     def admin(self) -> KafkaPythonAdmin:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaProducer
+from kafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 from kafka.structs import TopicPartition as ClientTopicPartition
 
@@ -43,10 +44,14 @@ class KafkaPythonProducer:
     def flush(self) -> None:
         records, self._unsent = self._unsent, []
         with self._translated():
-            sent = [self._append(batch) for batch in batches_of(records, BATCH_BYTES)]
+            batches = list(batches_of(records, BATCH_BYTES))
+            sent = [self._append(batch) for batch in batches]
             self._producer.flush()
-            for future in sent:
-                future.get(timeout=0)
+            for batch, future in zip(batches, sent, strict=True):
+                try:
+                    future.get(timeout=0)
+                except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+                    raise type(error)(_place(batch)) from error
 
     def _append(self, batch: Sequence[Record]) -> Any:
         first, last_ms = batch[0], max(record.timestamp_ms for record in batch)
@@ -77,3 +82,9 @@ class KafkaPythonProducer:
             drop_what_is_in_flight(self._producer)  # its close() would first wait for that
         with suppress(Exception):
             self._producer.close(timeout=0)
+
+
+def _place(batch: Sequence[Record]) -> str:
+    """Where a batch was to go, and how large it is."""
+    size = sum(len(record.key) + len(record.value) for record in batch)
+    return f"topic {batch[0].topic}, partition {batch[0].partition}, {size:,} bytes of {len(batch)} records"

@@ -19,6 +19,7 @@ Translation: TypeAlias = Callable[[], AbstractContextManager[None]]
 """What gives translated() of one cluster."""
 _CREDENTIALS = "check kafka.username, kafka.password_file or kafka.password_env, and kafka.sasl_mechanism"
 _NETWORK_OR_SECURITY = "check kafka.bootstrap, the network and kafka.security"
+_LARGER = "the topic takes no batch as large; raise its max.message.bytes, to 1048588 (1 MiB) or more"
 _NEW_EPOCH = "raise pipeline.epoch and set window.start behind every window that is released"
 HUNG_UP = "disconnected during authentication"
 _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
@@ -67,6 +68,8 @@ _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
         "",
         f"a broker came back with a shorter log than the one that was read; of the input: {_NEW_EPOCH}",
     ),
+    (kafka_errors.MessageSizeTooLargeError, "", _LARGER),
+    (kafka_errors.RecordListTooLargeError, "", _LARGER),
     (kafka_errors.KafkaConnectionError, "", f"no broker answers; {_NETWORK_OR_SECURITY}"),
     (kafka_errors.RequestTimedOutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),
     (KafkaTimeoutError, "", f"no broker answers in time; {_NETWORK_OR_SECURITY}"),

@@ -69,3 +69,9 @@ def test_the_last_batch_of_the_other_clock_and_when_a_broker_says_that_it_was_wr
         return
     stamped_by_broker = last if timestamps == "create_time" else last + 1
     assert told == (10 * last + 10, 100 * stamped_by_broker + 7 if stamped_by_broker < len(kinds) else None)
+
+
+@pytest.mark.parametrize("timestamps", OWN)
+def test_of_a_batch_whose_records_are_all_gone_no_time_is_known(timestamps, monkeypatch):
+    monkeypatch.setattr(Batch, "arrivals", lambda batch: np.array([], np.int64))
+    assert end_of_other_clock(Log("oxo", timestamps), timestamps, beyond_first=True) == (20, None)

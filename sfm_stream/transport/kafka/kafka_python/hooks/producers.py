@@ -1,4 +1,6 @@
-"""The end of a producer: at once, whatever it has in flight, and without a part in the end of the process."""
+"""The end of a producer: at once, whatever it has in flight, and without a part in the end of the process. The end of a
+batch that its topic finds too large: an error.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ RELIES_ON: PrivateNames = {
     },
     "kafka.producer.sender:Sender": {
         "force_close(self)": "close() does not wait for what is in flight after it",
+        "_can_split(self, batch, error)": "whether a batch that is too large is sent again in halves, or fails",
     },
 }
 
@@ -20,6 +23,13 @@ RELIES_ON: PrivateNames = {
 def forget_at_exit(producer: KafkaProducer) -> None:
     """The end of the process does not wait for this producer: whoever made it ends it."""
     producer._unregister_cleanup()
+
+
+def never_split(producer: KafkaProducer) -> None:
+    """A batch that its topic finds too large fails. kafka-python (3.0.12) sends it again in halves, and then waits for
+    the whole one for ever, or says that it does not know what became of it.
+    """
+    producer._sender._can_split = lambda batch, error: False
 
 
 def drop_what_is_in_flight(producer: KafkaProducer) -> None:
