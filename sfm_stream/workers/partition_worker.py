@@ -2,7 +2,7 @@
 
     event of partition p    what happens
     Assigned                the work of p begins, at its committed position
-    RecordBatch             it is read, together with the other batches of p in this poll
+    RecordBatch             it is read, together with other batches of p in this poll, as many as fit into memory well
     InputEnd                the work of p is told of it, after the batches before it
     Revoked                 the work of p is dropped, with its batches of this poll and its step that is not committed
 
@@ -13,6 +13,7 @@ the worker commits what is due. A worker is a subclass: it says what the work of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -21,6 +22,8 @@ from sfm_stream.types import Assigned, InputEnd, RecordBatch, Revoked
 
 CHECKPOINT_S = 5.0
 """How often a loop calls checkpoint()."""
+_READ_BYTES = 32 << 20
+"""So much is read together of the batches of a poll, decompressed; a batch may have more by itself."""
 
 Work = TypeVar("Work")
 """What a worker holds for one assigned partition."""
@@ -40,7 +43,9 @@ class PartitionWorker(ABC, Generic[Work]):
         """
         came = False
         unread: dict[int, list[RecordBatch]] = {}
-        for event in self._transport.poll():
+        events = deque(self._transport.poll())
+        while events:  # taken out, so that nothing holds a batch that is read
+            event = events.popleft()
             number = event.partition
             if isinstance(event, InputEnd):
                 self._read_all(number, unread, stopping)
@@ -84,9 +89,24 @@ class PartitionWorker(ABC, Generic[Work]):
         """Keep what has to outlive a lost partition."""
 
     def _read_all(self, number: int, unread: dict[int, list[RecordBatch]], stopping: Callable[[], bool]) -> None:
-        if batches := unread.pop(number, None):
-            self._read(self.partitions[number], batches, stopping)
+        batches = deque(unread.pop(number, ()))
+        while batches:
+            self._read(self.partitions[number], _taken(batches), stopping)
 
     def _drop(self, number: int) -> None:
         if number in self.partitions:
             self._revoked(self.partitions.pop(number))
+
+
+def _taken(batches: deque[RecordBatch]) -> list[RecordBatch]:
+    """The first of these batches, which are taken out: once they are read, nothing holds what they were made into."""
+    taken = [batches.popleft()]
+    room = _READ_BYTES - _unpacked_bytes(taken[0])
+    while batches and (room := room - _unpacked_bytes(batches[0])) >= 0:
+        taken.append(batches.popleft())
+    return taken
+
+
+def _unpacked_bytes(batch: RecordBatch) -> int:
+    """Of a batch that can be compressed; 0 of others, whose size a poll bounds."""
+    return getattr(batch, "unpacked_bytes", 0)

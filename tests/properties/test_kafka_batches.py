@@ -485,3 +485,13 @@ def test_what_is_joined_has_a_bounded_number_of_records(counts, together):
         raw[17:21] = crc32c(bytes(raw[21:])).to_bytes(4, "big")
         raws.append(bytes(raw))
     assert [batch.batches for batch in part_of(raws, 0, 1 << 20)[1]] == together
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_is_joined_is_bounded_when_it_is_decompressed_too(codec):
+    """A few KB stand for 6 MiB each: two of them fit into 16 MiB, three do not."""
+    large = [(5, b"k", bytes(6 << 20), [])]
+    batches = fetched(laid_out([(large, codec, 0, False)] * 5 + [(ALIKE, codec, 0, False)] * 9), 0, 1 << 30)
+    assert [batch.batches for batch in batches] == [2, 2, 10]
+    for batch in batches:
+        assert batch.unpacked_bytes >= sum(len(value or b"") for value in batch.values())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import ref
 
 import pytest
 from reference.memory_batch import MemoryBatch
@@ -124,6 +126,46 @@ def test_batches_of_a_poll_are_read_together_but_not_across_an_end(worker):
         "read 0.1 [2, 3] in 2",
         "commit",
     ]
+
+
+@dataclass(frozen=True)
+class Packed(MemoryBatch):
+    """One that may be compressed."""
+
+    unpacked_bytes: int = 0
+
+
+def packed(*mebibytes: int) -> list[Packed]:
+    return [Packed([b"{}"], first=first, unpacked_bytes=size << 20) for first, size in enumerate(mebibytes)]
+
+
+def test_so_much_is_read_together_as_takes_bounded_memory_when_it_is_decompressed(worker):
+    turn(worker, Assigned(0))
+    assert turn(worker, *packed(20, 12, 1, 100, 32, 0, 31, 1)) == [
+        "read 0.1 [0, 1] in 2",
+        "read 0.1 [2] in 1",
+        "read 0.1 [3] in 1",
+        "read 0.1 [4, 5] in 2",
+        "read 0.1 [6, 7] in 2",
+        "commit",
+    ]
+    assert stored(worker) == [("0.1", 8)]
+
+
+def test_nothing_holds_a_batch_that_is_read(worker, monkeypatch):
+    """Its columns would be held with it."""
+    turn(worker, Assigned(0))
+    batches, alive = packed(30, 30, 30), []
+    known = [ref(batch) for batch in batches]
+
+    def read(part: Part, some: Sequence[MemoryBatch], stopping) -> None:
+        alive.append([each() is not None for each in known])
+
+    monkeypatch.setattr(worker, "_read", read)
+    worker._transport.polls.append([*batches, InputEnd(0, False)])
+    batches.clear()
+    worker.tick()
+    assert alive == [[True, True, True], [False, True, True], [False, False, True]]
 
 
 def test_partitions_do_not_wait_for_each_other(worker):

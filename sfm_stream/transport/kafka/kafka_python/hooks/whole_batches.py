@@ -20,6 +20,7 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
 from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch, OldBatch
+from sfm_stream.transport.kafka.kafka_python.codecs import unpacked_bytes
 from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
 from sfm_stream.transport.kafka.kafka_python.translation import Translation
 
@@ -56,25 +57,28 @@ _unpack = Struct(">qiibIhiqqqhii").unpack_from
 offset, first and largest time, producer id and epoch, sequence, number of records.
 """
 _LENGTH_AT, _OVERHEAD, _MAGIC_AT, _CHECKED_FROM, _SHORTEST, _MAGIC = 8, 12, 16, 21, 61, 2
-_APPENDED, _TRANSACTIONAL, _CONTROL = 0x08, 0x10, 0x20
+_CODEC, _APPENDED, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 MOST_BYTES, _MOST_RECORDS = 1 << 20, 1 << 13
 """Of batches that are handed on together. One of them alone may have more."""
+_MOST_UNPACKED_BYTES = 16 << 20
+"""The same, once they are decompressed."""
 
 
 class _Run:
     """Batches that follow each other in the log and are handed on together: of one clock, and bounded."""
 
-    __slots__ = ("appended", "first", "next_offset", "raws", "records", "size_bytes")
+    __slots__ = ("appended", "first", "next_offset", "raws", "records", "size_bytes", "unpacked_bytes")
 
     def __init__(self) -> None:
         self.raws: list[bytes] = []
-        self.first = self.next_offset = self.appended = self.records = self.size_bytes = 0
+        self.first = self.next_offset = self.appended = self.records = self.size_bytes = self.unpacked_bytes = 0
 
-    def takes(self, appended: int, size_bytes: int, records: int, most_bytes: int) -> bool:
+    def takes(self, appended: int, size_bytes: int, unpacked_bytes: int, records: int, most_bytes: int) -> bool:
         """Whether a batch can go along with those that are here."""
         return (
             appended == self.appended
             and self.size_bytes + size_bytes <= most_bytes
+            and self.unpacked_bytes + unpacked_bytes <= _MOST_UNPACKED_BYTES
             and self.records + records <= _MOST_RECORDS
         )
 
@@ -93,14 +97,14 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
         return bool(record.next_offset <= self.fetch_offset)
 
     def _unpack_records(self, tp: Any, records: MemoryRecords, *_: Any) -> Iterator[KafkaBatch]:
-        fetched, at = bytes(records._buffer), 0
+        fetched, at = memoryview(records._buffer), 0  # of the whole answer: what is handed on is copied out of it
         run, read_to = _Run(), self.next_fetch_offset
         while (end := _end(fetched, at)) <= len(fetched):
             if end - at < _SHORTEST or fetched[at + _MAGIC_AT] != _MAGIC:
                 if run.raws:
                     yield self._handed_on(tp, run)
                     run = _Run()
-                yield from self._old(tp, fetched[at:end])
+                yield from self._old(tp, bytes(fetched[at:end]))
                 read_to = self.next_fetch_offset
             else:
                 base, _, epoch, _, crc, attributes, last_delta, _, _, producer, _, _, count = _unpack(fetched, at)
@@ -110,15 +114,18 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
                     raise CorruptRecordError(f"{tp.topic}, partition {tp.partition}, offset {base}: checksum")
                 read_to = base + last_delta + 1
                 if not self._is_hidden(fetched[at:end], attributes, producer, read_to - 1) and count:
-                    if run.raws and not run.takes(attributes & _APPENDED, end - at, count, self.most_bytes):
+                    codec, size = attributes & _CODEC, end - at
+                    unpacked = unpacked_bytes(codec, bytes(fetched[at + _SHORTEST : end])) if codec else size
+                    if run.raws and not run.takes(attributes & _APPENDED, size, unpacked, count, self.most_bytes):
                         yield self._handed_on(tp, run)
                         run = _Run()
                     if not run.raws:
                         run.first, run.appended = max(base, self.fetch_offset), attributes & _APPENDED
                     if read_to > self.fetch_offset:
-                        run.raws.append(fetched[at:end])
+                        run.raws.append(bytes(fetched[at:end]))
                         run.records += count
-                        run.size_bytes += end - at
+                        run.size_bytes += size
+                        run.unpacked_bytes += unpacked
                         run.next_offset = read_to
                 self.leader_epoch = epoch
             at = end
@@ -131,7 +138,7 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
         self.next_fetch_offset = run.next_offset
         self.records_read += run.records
         self.bytes_read += run.size_bytes
-        return KafkaBatch(tp.partition, run.first, run.next_offset, run.raws, self.translated)
+        return KafkaBatch(tp.partition, run.first, run.next_offset, run.raws, self.translated, run.unpacked_bytes)
 
     def _old(self, tp: Any, raw: bytes) -> Iterator[OldBatch]:
         """The records of a message of a format before 2. Raises CorruptRecordError for what is no such message."""
@@ -149,7 +156,7 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
             self.next_fetch_offset = old[-1].offset + 1
             yield OldBatch(tp.partition, old[0].offset, self.next_fetch_offset, old, _appended(batch))
 
-    def _is_hidden(self, raw: bytes, attributes: int, producer: int, last_offset: int) -> bool:
+    def _is_hidden(self, raw: memoryview, attributes: int, producer: int, last_offset: int) -> bool:
         """Control batches, and with read_committed those of aborted transactions, as the fetcher would skip them."""
         control = bool(attributes & _CONTROL)
         if self.isolation_level and producer >= 0:
@@ -162,7 +169,7 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
         return control
 
 
-def _end(fetched: bytes, at: int) -> int:
+def _end(fetched: memoryview, at: int) -> int:
     """Where the batch ends that begins there; beyond all bytes where not even its length is there."""
     if at + _OVERHEAD > len(fetched):
         return len(fetched) + 1
