@@ -52,11 +52,11 @@ class ReleaseForm:
         self._count_at = self._tail_at + len(self._tail)
         self._key_at = self._count_at + (_COUNT.size if self._counted else 0)
 
-    def write(self, key: bytes, bits: bytes, count: int | None) -> bytes:
+    def write(self, key: bytes, bits: bytes | memoryview, count: int | None) -> bytes:
         """The bytes that `encode` gives for such a release.
 
-        key: canonical bytes as encode_key gives them, which are not looked at again. bits: shape.nbytes bytes, or any
-        buffer of them. count: the value of the noisy count, None where the form has none. Raises UsageError.
+        key: canonical bytes as encode_key gives them, which are not looked at again. bits: shape.nbytes bytes.
+        count: the value of the noisy count, None where the form has none. Raises UsageError.
         """
         if len(bits) != self._bits_bytes or (count is not None) != self._counted:
             raise UsageError(f"a release of another form: {len(bits)} bytes of bits, the count is {count}")

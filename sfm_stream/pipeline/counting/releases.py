@@ -97,12 +97,12 @@ class ReleaseDraw:
             raw = PcsaSketch.of_bits(span.shape, bits, plan.item_hash)
             if not select(raw.popcount(), plan.keys.table, self._coins):
                 return None
-        noisy = flip_bits(bits, span.flip_threshold, self._coins, draw=draw).tobytes()
+        noisy = flip_bits(bits, span.flip_threshold, self._coins, draw=draw).data
         count = noisy_count(bits, self._noise, self._coins) if self._noise is not None else None
         value = self._form_of(window, key, noisy, count).write(key, noisy, count)
         return Record(SKETCHES, self._partition, key, value, window.end_ms)
 
-    def _form_of(self, window: Window, key: bytes, noisy: bytes, count: int | None) -> ReleaseForm:
+    def _form_of(self, window: Window, key: bytes, noisy: memoryview, count: int | None) -> ReleaseForm:
         """The form of the releases of a window, made of the first of them, which is checked field by field."""
         if self._form is None or self._form[:2] != (window, count is not None):
             plan, span = self._plan, self._span
@@ -115,7 +115,7 @@ class ReleaseDraw:
                 window=window,
                 key=key,
                 unit=plan.unit,
-                sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, noisy, counted),
+                sketch=SfmSketch(span.shape, span.flip_threshold, plan.item_hash.name, bytes(noisy), counted),
                 span=self._name,
             )
             self._form = (window, count is not None, ReleaseForm(like))

@@ -1,4 +1,4 @@
-"""The records of one batch in Kafka's format 2, as bytes: what stands behind the header of the batch.
+"""The records of one batch in Kafka's format 2, as bytes behind room for the header of the batch.
 
     record   length of the rest | 0 | time after the first's | place | key length | key | value length | value | 0
 
@@ -29,17 +29,19 @@ def varint(number: int) -> bytes:
     return bytes(written)
 
 
-def body(records: Sequence[Record]) -> bytes:
-    """The bytes of these records, which lie in one partition, at least one. Times are relative to the first."""
+def body(records: Sequence[Record]) -> bytearray:
+    """Room for the header, then these records, which lie in one partition, at least one. Times are relative to the
+    first.
+    """
     first_ms = records[0].timestamp_ms
-    pieces: list[bytes] = []
+    pieces = [bytes(HEADER_BYTES)]
     for place, record in enumerate(records):
         key, value = record.key, record.value
         head = b"".join((b"\0", varint(record.timestamp_ms - first_ms), varint(place), varint(len(key))))
         value_head = varint(len(value))
         rest = len(head) + len(key) + len(value_head) + len(value) + 1
         pieces += (varint(rest), head, key, value_head, value, b"\0")
-    return b"".join(pieces)
+    return bytearray().join(pieces)
 
 
 def batches_of(records: Sequence[Record], most_bytes: int) -> Iterator[Sequence[Record]]:

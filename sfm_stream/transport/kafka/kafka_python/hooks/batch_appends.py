@@ -50,11 +50,12 @@ _MAGIC = 2
 
 
 def append_batch(
-    producer: KafkaProducer, topic: str, partition: int, body: bytes, count: int, first_ms: int, last_ms: int
+    producer: KafkaProducer, topic: str, partition: int, body: bytearray, count: int, first_ms: int, last_ms: int
 ) -> Any:
     """Add a batch to the transaction of a producer. Returns a future of the client that is done when the batch is.
 
-    body: the bytes of `count` records (batch_body.py), whose times begin with first_ms and reach up to last_ms.
+    body: `count` records (batch_body.py), whose times begin with first_ms and reach up to last_ms. It is the producer's
+    from then on.
     Raises errors of the client.
     """
     if partition not in producer.partitions_for(topic):
@@ -62,7 +63,7 @@ def append_batch(
     place = TopicPartition(topic, partition)
     records = MemoryRecordsBuilder(_MAGIC, producer.config["compression_attrs"], producer.config["batch_size"])
     inner = records._builder
-    inner._buffer += body
+    inner._buffer = body
     inner._first_timestamp, inner._max_timestamp = first_ms, last_ms
     inner._last_offset, inner._num_records = count - 1, count
     records._next_offset = count

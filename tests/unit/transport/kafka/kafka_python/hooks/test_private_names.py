@@ -54,7 +54,7 @@ def what_is_wrong(owner: str, name: str, check: str) -> str:
 def attributes(kind: type) -> set[str]:
     """Names that a class has, or that one of its methods sets on self."""
     names = set(dir(kind))
-    for base in inspect.getmro(kind)[:-1]:
+    for base in [each for each in inspect.getmro(kind) if each.__module__ != "builtins"]:
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base)))):
             if (
                 isinstance(node, ast.Attribute)
