@@ -97,6 +97,12 @@ def test_only_loopback_ports_of_the_host_are_opened():
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
+def test_the_page_says_who_may_reach_each_port():
+    said = re.findall(r"^\| (127\.0\.0\.1:\d+) \| .+ \| .+ \|$", README, re.M)
+    opened = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
+    assert sorted(said) == sorted(port.rpartition(":")[0] for port in opened)
+
+
 def test_images_have_versions():
     images = [service["image"] for service in COMPOSE["services"].values()]
     images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.M)
