@@ -105,6 +105,12 @@ def test_a_worker_that_is_refused_stays_stopped_alive_and_not_ready(begun, start
         assert pod.stop() == 4, worker_runs
 
 
+def test_a_worker_whose_cluster_is_away_ends_and_is_for_the_kubelet_to_start_again(start):
+    pod = start("publish", "away", bootstrap='["127.0.0.1:1"]')
+    assert pod.process.wait(300) == 7, pod.said()
+    assert list((pod.folder / "run").iterdir()) == []
+
+
 def test_workers_of_an_epoch_that_never_began_stay_stopped(start, run, kafka, tmp_path):
     """Never by themselves: neither the topics nor positions are made."""
     pod = start("rollup", "unbegun", id=f"{run.id}-unbegun")

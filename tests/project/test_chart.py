@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Sequence
 from copy import deepcopy
@@ -29,6 +30,7 @@ from support.charts import (
     named,
     objects,
     pods,
+    rendered,
     selects,
 )
 
@@ -77,6 +79,25 @@ def test_the_chart_is_of_this_version():
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert chart["version"] == chart["appVersion"] == project["version"]
+
+
+def test_a_package_of_the_chart_makes_the_same(tmp_path):
+    """Alerts and dashboards lie elsewhere, and are in it."""
+    done = helm("package", CHART, "--destination", tmp_path)
+    assert done.returncode == 0, done.stderr
+    [package] = tmp_path.glob("*.tgz")
+    done = helm("template", "counts", package, "--kube-version", KUBERNETES, *EVERYTHING)
+    assert done.stdout == rendered(*EVERYTHING)
+
+
+def test_the_image_starts_the_command_as_the_user_of_the_pods():
+    """Pods have arguments alone, so that the command is the image's."""
+    image = (ROOT / "Dockerfile").read_text("utf-8")
+    assert 'ENTRYPOINT ["sfm-stream"]' in image
+    [user] = re.findall(r"^USER (\d+):\1$", image, re.M)
+    for pod in pods(objects()).values():
+        assert "command" not in container(pod)
+        assert pod["spec"]["securityContext"]["runAsUser"] == int(user)
 
 
 def test_each_set_has_its_components():
