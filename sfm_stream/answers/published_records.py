@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import FormatError
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import StoredRecord
-from sfm_stream.units import ROLLUPS, SKETCHES
+from sfm_stream.units import CALENDAR_UNITS, ROLLUPS, SKETCHES
+from sfm_stream.windows.grid import HOUR, grid_of
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
 from sfm_stream.wire.heads import ReleaseHead, RollupHead, head_at
 
@@ -62,10 +63,18 @@ def _asked(
     """Records whose window lies in the span, by their stamps, which are the ends of windows, and by their keys."""
     span = question.span
     since_ms = span.start_ms + 1 if span.start_ms else 0
-    for stored in reader.look_up(topic, since_ms, span.end_ms, question.encoded_keys):
+    for stored in reader.look_up(topic, since_ms, span.end_ms, question.encoded_keys, _stamped(question)):
         head = head_at(_place(topic, stored), stored.value)
         if head is not None and question.asks_for(head.window, stored.key):
             yield stored, head
+
+
+def _stamped(question: Question) -> Callable[[int], bool] | None:
+    """Whether a stamp is the end of an hour, or whatever a question by roll-ups asks for; None: it may be any."""
+    if question.topic != ROLLUPS or question.grain not in (HOUR, *CALENDAR_UNITS):
+        return None
+    grid = grid_of(str(question.grain), question.zone)
+    return lambda stamp_ms: grid.floor(stamp_ms) == stamp_ms
 
 
 def _not_under_its_key(topic: str, stored: StoredRecord) -> FormatError:

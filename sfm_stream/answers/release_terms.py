@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 
 from sfm_stream.config.config import Config
 from sfm_stream.pipeline.rollup.coverage import Absence
@@ -29,7 +30,13 @@ class ReleaseTerms:
     def epsilon_of_release(self, flip_threshold: int, count_epsilon: Decimal | None) -> float:
         """What one release costs an item: its bits, its noisy count where it has one, and the selection of its key."""
         of_count = 0.0 if count_epsilon is None else float(count_epsilon)
-        return epsilon_of(flip_threshold) + of_count + self.epsilon_selection
+        return _epsilon_of_bits(flip_threshold) + of_count + self.epsilon_selection
+
+
+@cache
+def _epsilon_of_bits(flip_threshold: int) -> float:
+    """As epsilon_of, which takes long: a pipeline has few thresholds, and answers many rows."""
+    return epsilon_of(flip_threshold)
 
 
 def release_terms(config: Config) -> ReleaseTerms:

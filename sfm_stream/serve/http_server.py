@@ -80,18 +80,19 @@ class _HurriedPeers(H11Protocol):
         self.loop.call_later(_LOOK_S, self._look)
 
     def _look(self) -> None:
-        if self.transport.is_closing():
+        unsent = self.transport.get_write_buffer_size()
+        if self.transport.is_closing() and not unsent:
             return
         now = self.loop.time()
-        is_at_work = self.cycle is not None and not self.cycle.response_complete
-        if not is_at_work:
-            if self._seen is not None:
-                self._seen, self._waiting_since = None, now
-            late = now - self._waiting_since > REQUEST_S
-        else:
+        # An answer that is made is written at once, and waits in memory for a peer that does not read it.
+        if unsent or (self.cycle is not None and not self.cycle.response_complete):
             if self._seen is not self.cycle:
                 self._seen, self._at_work_since = self.cycle, now
             late = now - self._at_work_since > ANSWER_S
+        else:
+            if self._seen is not None:
+                self._seen, self._waiting_since = None, now
+            late = now - self._waiting_since > REQUEST_S
         if late:
             self.transport.abort()
         else:
@@ -102,10 +103,11 @@ def _bound(setting: str, address: str) -> socket.socket:
     """A socket at the first address of this host, IPv4 or IPv6. Raises ConfigError."""
     host, _, port = address.rpartition(":")
     try:
-        family, _, _, _, at = socket.getaddrinfo(
+        family, kind, protocol, _, at = socket.getaddrinfo(
             host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        # With its protocol: else the loop does not know that it is TCP, and answers wait for an ACK of their head.
+        bound = socket.socket(family, kind, protocol)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(at)

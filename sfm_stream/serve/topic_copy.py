@@ -66,7 +66,7 @@ class TopicCopy:
                 self.reaches[topic, number] = Reach(firsts[number], max(firsts[number], done.get(number, 0)), end)
             self.cache.forget(topic, firsts)
         for (topic, number), reach in sorted(self.reaches.items(), key=lambda each: TOPICS.index(each[0][0])):
-            if reach.copied < reach.end:
+            if reach.copied < reach.end and not stopping():
                 self._copy(topic, number, reach, stopping)
         self.moved()
         return True

@@ -6,7 +6,7 @@ of input is the RecordBatch, its unit of output the Step. Everything between is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Protocol, TypeAlias
 
 from sfm_stream.types import (
@@ -76,11 +76,17 @@ class TopicReader(Protocol):
         ...
 
     def look_up(
-        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+        self,
+        topic: str,
+        since_ms: int = 0,
+        until_ms: int = FOREVER_MS,
+        keys: Set[bytes] | None = None,
+        stamped: Callable[[int], bool] | None = None,
     ) -> Iterator[StoredRecord]:
         """Records of every partition, in any order. What nobody asks for may be left out, or may be among them:
 
-        records stamped before since_ms or behind until_ms, and where keys are given those under another key.
+        records stamped before since_ms or behind until_ms, where keys are given those under another key, and those with
+        another stamp than `stamped` says yes to.
         """
         ...
 

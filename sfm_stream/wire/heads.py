@@ -6,6 +6,8 @@ A head is read without a check of what follows it. Whoever goes on to use the re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]  # no stubs are published; the types of what is used are checked here
@@ -75,13 +77,18 @@ def _fields(data: bytes) -> tuple[int, dict[str, Any]]:
     version, kind = unpacker.unpack(), unpacker.unpack()
     if version != peek_version(data):
         raise ValueError
-    layout: RecordLayout = LAYOUTS[version][kind]
     fields: dict[str, Any] = {}
-    for field in layout[2:]:
-        if field.wire in (BITMAP, KEY):
-            break
+    for name, python in _layout(version, kind):
         value = unpacker.unpack()
-        if type(value) is not field.wire.python:
+        if type(value) is not python:
             raise TypeError
-        fields[field.name] = value
+        fields[name] = value
     return kind, fields
+
+
+@cache
+def _layout(version: int, kind: int) -> tuple[tuple[str, type], ...]:
+    """The fields of a record up to the first bitmap or the key, and their types."""
+    layout: RecordLayout = LAYOUTS[version][kind]
+    head = takewhile(lambda field: field.wire not in (BITMAP, KEY), layout[2:])
+    return tuple((field.name, field.wire.python) for field in head)

@@ -7,10 +7,14 @@ import gzip
 import io
 import itertools
 import json
+import re
 import shutil
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 
+import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -26,7 +30,7 @@ from sfm_stream.serve import models, turns
 from sfm_stream.transport.files.log_reader import LogReader
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Record, Step
-from sfm_stream.units import SKETCHES
+from sfm_stream.units import ROLLUPS, SKETCHES
 from sfm_stream.wire.codec import decode, encode
 
 VIEWS = "/v1/pipelines/views"
@@ -253,6 +257,22 @@ def test_an_answer_is_made_anew_when_more_is_published(tmp_path):
         assert [row["complete"] for row in after.json()["rows"]] == [True, True]
 
 
+def test_of_all_hours_only_those_that_end_with_a_day_are_read_for_days(app, monkeypatch):
+    taken, records = [], LogReader._records
+
+    def counted(reader, where, values, topic, *others):
+        found = records(reader, where, values, topic, *others)
+        taken.extend(each.timestamp_ms for each in found if topic == ROLLUPS)
+        return found
+
+    monkeypatch.setattr(LogReader, "_records", counted)
+    with asked_server(app) as client:
+        assert len(client.get(f"{VIEWS}/estimates", params={"by": "day", "from": "2026-01-01"}).json()["rows"]) == 24
+    # The hour that ends with the day and the day, of each key, once for the newest revision and once for its record.
+    assert set(taken) == {START_MS + 24 * HOUR_MS, START_MS + 48 * HOUR_MS}
+    assert len(taken) == 2 * 2 * 2 * len(HARD_KEYS)
+
+
 def test_a_second_payload_of_a_release_is_told_as_an_incident(app, tmp_path):
     shutil.copytree(app.parent, tmp_path, dirs_exist_ok=True)
     config = tmp_path / "app.toml"
@@ -346,3 +366,56 @@ def test_hostile_text_in_any_parameter_is_refused_or_answered_but_never_an_error
         if answer.status_code != 200:
             assert answer.json()["detail"]
             assert "\x1b" not in answer.text
+
+
+def test_a_server_that_is_not_installed_is_named_with_the_remedy(app, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith(("sfm_stream.serve", "fastapi"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    done = here("serve", app)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "serve needs fastapi" in done.stderr
+    assert "pip install 'sfm-stream[serve]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('listen = ""', 'serve.listen: "" is no address'),
+        ('listen = "127.0.0.1:99999"', "serve.listen: expected an address"),
+        ('hosts = ["a b"]', "serve.hosts"),
+        ('cors_origins = ["*"]', "serve.cors_origins"),
+        ("max_rows = 0", "serve.max_rows"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(app, tmp_path, settings, said):
+    config = tmp_path / "app.toml"
+    config.write_text(app.read_text() + f"[serve]\n{settings}\n")
+    done = here("serve", config)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert said in done.stderr
+
+
+def test_configurations_that_do_not_go_together_are_named(app, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(app.read_text() + "[serve]\nmax_rows = 7\n")
+    done = here("serve", app, other)
+    assert done.returncode == 3
+    assert "two of the configurations are of views" in done.stderr
+    assert "other settings than the first one" in done.stderr
+
+
+def test_the_command_answers_until_it_is_stopped(app):
+    call = [sys.executable, "-m", "sfm_stream.cli", "serve", app, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
+    try:
+        address = re.search(r"answers at (\S+/)", process.stderr.readline())[1]
+        assert httpx.get(f"{address}v1/pipelines", timeout=PATIENCE_S).json()["pipelines"][0]["id"] == "views"
+        assert httpx.get(address, timeout=PATIENCE_S, follow_redirects=True).status_code == 200
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0
+        # What was asked for is in no line of the log.
+        assert "answered" in process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)

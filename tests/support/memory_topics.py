@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from sfm_stream.types import StoredRecord
 from sfm_stream.units import FOREVER_MS, ROLLUPS, SKETCHES
@@ -41,7 +41,12 @@ class Topics:
                 yield each
 
     def look_up(
-        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+        self,
+        topic: str,
+        since_ms: int = 0,
+        until_ms: int = FOREVER_MS,
+        keys: Set[bytes] | None = None,
+        stamped: Callable[[int], bool] | None = None,
     ) -> Iterator[StoredRecord]:
         for each in self.read(topic):
             if since_ms <= each.timestamp_ms <= until_ms and (keys is None or each.key in keys):

@@ -104,22 +104,29 @@ class LogReader:
         return records
 
     def look_up(
-        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+        self,
+        topic: str,
+        since_ms: int = 0,
+        until_ms: int = FOREVER_MS,
+        keys: Set[bytes] | None = None,
+        stamped: Callable[[int], bool] | None = None,
     ) -> Iterator[StoredRecord]:
         """As in the protocol: these records and no others, in order of stamp and key. A query for each stamp and key.
 
         Where all are asked for, or no writer of this release has opened the file, it is read from its beginning.
         """
-        is_everything = keys is None and since_ms <= 0 and until_ms >= FOREVER_MS
+        is_everything = keys is None and stamped is None and since_ms <= 0 and until_ms >= FOREVER_MS
         if is_everything or not self._has_indexes:
             for record in self.read(topic):
-                if since_ms <= record.timestamp_ms <= until_ms and (keys is None or record.key in keys):
+                is_asked = since_ms <= record.timestamp_ms <= until_ms and (keys is None or record.key in keys)
+                if is_asked and (stamped is None or stamped(record.timestamp_ms)):
                     yield record
             return
         stamp_ms = since_ms - 1
         while 0 <= (stamp_ms := self._number(_NEXT_STAMP, topic, stamp_ms)) <= until_ms:
-            for key in [None] if keys is None else sorted(keys):
-                yield from self._of_stamp(topic, stamp_ms, key)
+            if stamped is None or stamped(stamp_ms):
+                for key in [None] if keys is None else sorted(keys):
+                    yield from self._of_stamp(topic, stamp_ms, key)
 
     def keys(self, topic: str) -> Iterator[bytes]:
         """As in the protocol: from the index where there is one, without a record read."""
@@ -157,16 +164,16 @@ class LogReader:
 
     def _of_stamp(self, topic: str, stamp_ms: int, key: bytes | None) -> Iterator[StoredRecord]:
         """Every record of one stamp, or those of one key, in order of key, partition and offset."""
-        only, of_key = ("", ()) if key is None else ("AND key = ?", (key,))
-        after: tuple[bytes, int, int] = (b"", -1, -1)
-        where = f"topic = ? AND timestamp_ms = ? {only} AND (key, partition, offset) > (?, ?, ?) "
-        while page := self._records(
-            where + "ORDER BY key, partition, offset",
-            (topic, stamp_ms, *of_key, *after),
-            topic,
-            PAGE_RECORDS,
-            "records INDEXED BY records_by_time",
-        ):
+        where, indexed = "topic = ? AND timestamp_ms = ?", "records INDEXED BY records_by_time"
+        after: tuple[int | bytes, ...]
+        if key is None:
+            after = (b"", -1, -1)
+            where += " AND (key, partition, offset) > (?, ?, ?) ORDER BY key, partition, offset"
+        else:
+            # The key stands by itself, else all behind it of the stamp are read.
+            after = (key, -1, -1)
+            where += " AND key = ? AND (partition, offset) > (?, ?) ORDER BY partition, offset"
+        while page := self._records(where, (topic, stamp_ms, *after), topic, PAGE_RECORDS, indexed):
             yield from page
             after = page[-1].key, page[-1].partition, page[-1].offset
 

@@ -57,7 +57,8 @@ class CacheReader(LogReader):
             with super()._faults_of(action):
                 yield
         except StateError as error:
-            if "SQLITE_CORRUPT" in str(error) or "SQLITE_NOTADB" in str(error):
+            is_of_sqlite = error.__cause__ is not None
+            if is_of_sqlite and not any(name in str(error) for name in ("SQLITE_CANTOPEN", "SQLITE_READONLY")):
                 raise self._damaged(f"cannot {action}") from error
             raise
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from threading import Event
 
@@ -61,9 +61,14 @@ class TopicLog:
             yield from self._records(name, number, start, stops[number], patience_s or _PATIENCE_S)
 
     def look_up(
-        self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS, keys: Set[bytes] | None = None
+        self,
+        topic: str,
+        since_ms: int = 0,
+        until_ms: int = FOREVER_MS,
+        keys: Set[bytes] | None = None,
+        stamped: Callable[[int], bool] | None = None,
     ) -> Iterator[StoredRecord]:
-        """As in the protocol: these records, and whatever a broker has stamped itself.
+        """As in the protocol: these records, whatever their stamps in between, and those that a broker has stamped.
 
         Roll-ups are read to the end of their topic: a later revision of an early span stands behind those of later
         ones.

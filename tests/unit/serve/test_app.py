@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from support.embedded_runs import write_config
 from support.http_asking import asking
+from support.patience import until
 
 from sfm_stream.answers.release_terms import release_terms
 from sfm_stream.config.config import load_config
@@ -98,6 +99,8 @@ def test_no_key_and_no_query_is_logged(client, caplog):
     with caplog.at_level(logging.DEBUG):
         client.get("/v1/pipelines/views/estimates", params={"key": "/secret", "search": "hidden"})
         client.get("/nowhere/secret")
+        # It is logged once it is sent.
+        until(lambda: caplog.messages.count("answered") == 2)
     lines = [vars(record) for record in caplog.records if record.name.startswith("sfm_stream")]
     assert [line["route"] for line in lines] == ["/v1/pipelines/{pipeline}/estimates", "none"]
     assert "secret" not in repr(lines)

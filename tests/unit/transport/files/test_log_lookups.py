@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from support.rollup_runs import QUARTER_MS, marker, release
 
 from sfm_stream.errors import StateError
 from sfm_stream.transport.files.log_reader import LogReader
-from sfm_stream.transport.files.log_schema import has_indexes
+from sfm_stream.transport.files.log_schema import first_damage, has_indexes
 from sfm_stream.transport.files.sqlite_log import SqliteLog
 from sfm_stream.types import Record, Step, StoredRecord
 from sfm_stream.units import ROLLUPS, SKETCHES
@@ -241,3 +242,57 @@ def test_a_writer_gives_indexes_to_a_file_of_an_earlier_release_and_the_earlier_
     assert in_order(reader.look_up(SKETCHES, 2000, 5000, {b"a"})) == before
     assert reader.taken == len(before)
     reader.close()
+
+
+def steps_of(db: sqlite3.Connection, read) -> int:
+    """How many steps SQLite takes, in tens."""
+    taken = 0
+
+    def count():
+        nonlocal taken
+        taken += 1
+
+    db.set_progress_handler(count, 10)
+    read()
+    db.set_progress_handler(None, 0)
+    return taken
+
+
+@pytest.mark.parametrize("keys", [{b"k00"}, {b"k00", b"k01"}])
+def test_what_lies_beside_a_key_costs_nothing(tmp_path, keys):
+    """Neither other keys in the same window, nor other windows: as few steps among 400 keys as among 8."""
+    steps = []
+    for name, count in (("few", 8), ("many", 400)):
+        records = [
+            Record(ROLLUPS, 0, b"k%02d" % key, b"v", 1000 * stamp) for stamp in range(1, 30) for key in range(count)
+        ]
+        reader = LogReader(written(tmp_path / name, records))
+        found = list(reader.look_up(ROLLUPS, 5000, 9000, keys))
+        assert len(found) == 5 * len(keys)
+        # Once for what SQLite does only the first time.
+        steps.append(steps_of(reader._db, lambda reader=reader: list(reader.look_up(ROLLUPS, 5000, 9000, keys))))
+        reader.close()
+    few, many = steps
+    assert many <= few + 5
+
+
+def test_opening_a_longer_file_takes_no_more_steps(tmp_path):
+    steps = []
+    for name, windows in (("short", 20), ("long", 2000)):
+        path = written(tmp_path / name, stamped(windows))
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            assert first_damage(db) == ""
+            steps.append(steps_of(db, lambda db=db: first_damage(db)))
+    assert steps[1] <= steps[0] + 5
+
+
+def test_stamps_can_be_chosen(reader):
+    def chosen(stamp_ms: int) -> bool:
+        return stamp_ms % 4000 == 0
+
+    found = list(reader.look_up(SKETCHES, 3000, 12_000, stamped=chosen))
+    assert in_order(found) == in_order(
+        each for each in reader.look_up(SKETCHES, 3000, 12_000) if chosen(each.timestamp_ms)
+    )
+    assert {each.timestamp_ms for each in found} == {4000, 8000, 12_000}
+    assert {each.key for each in reader.look_up(SKETCHES, keys={b"a"}, stamped=chosen)} == {b"a"}
