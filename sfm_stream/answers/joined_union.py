@@ -12,21 +12,27 @@ from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.key_cover import KeyCover, releases_in_order
 from sfm_stream.answers.release_sum import ReleaseSum
 from sfm_stream.answers.release_terms import ReleaseTerms
+from sfm_stream.errors import QuestionError
 from sfm_stream.estimation.estimate import lower_bound
 from sfm_stream.types import Window
 from sfm_stream.wire.keys import decode_key
+
+MAX_RELEASES = 10_000
+"""Of one union. An estimate of 8,000 takes some 5 s of a core."""
 
 
 @dataclass(slots=True)
 class JoinedUnion:
     """Releases of several keys, in canonical bytes, over one span.
 
-    covers: of each key that has a candidate, in their order, as far as begin() and take() were given them.
+    covers: of each key that has a candidate, in their order, as far as begin() and take() were given them. released:
+    how many releases these are made of.
     """
 
     span: Window
     asked: tuple[AskedKey, ...] | None
     covers: dict[bytes, KeyCover] = field(default_factory=dict)
+    released: int = 0
     sum: ReleaseSum = field(default_factory=ReleaseSum)
 
     def begin(self, key: bytes) -> None:
@@ -34,14 +40,23 @@ class JoinedUnion:
         self.covers[key] = KeyCover(self.span)
 
     def take(self, part: Sequence[Candidate]) -> None:
-        """Take the next part of the cover of the key that was begun last, in order of time."""
+        """Take the next part of the cover of the key that was begun last, in order of time.
+
+        Raises QuestionError where that makes more than MAX_RELEASES of all keys.
+        """
         next(reversed(self.covers.values())).take(part)
+        self.released += len(part)
+        if self.released > MAX_RELEASES:
+            raise QuestionError(
+                f"{len(self.covers)} keys or more have over {MAX_RELEASES:,} releases in one span, which are more than one "
+                "answer is made of: ask for fewer keys, or a shorter span"
+            )
 
     @property
     def sums_bytes(self) -> int:
         """Bytes that the sums will take, once all that was taken is included."""
         sketch_bytes = max(cover.sketch_bytes for cover in self.covers.values())
-        return self._released.bit_length() * sketch_bytes
+        return self.released.bit_length() * sketch_bytes
 
     def row(self, grain: str, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
         """The row of an answer, once nothing is waiting.
@@ -57,7 +72,7 @@ class JoinedUnion:
             known_ms, known = taken.get(name, (0, 0))
             taken[name] = max(known_ms, longest_ms), known + count
         epochs = {epoch for cover in covers for epoch in cover.partitions_of}
-        is_raw = self._released == 1 and covers[0].is_one_release
+        is_raw = self.released == 1 and covers[0].is_one_release
         of_releases = self.sum.estimate()
         return AnswerRow(
             key=(),
@@ -74,10 +89,6 @@ class JoinedUnion:
             epoch=max(epochs),
             keys=tuple(decode_key(key) for key, cover in self.covers.items() if cover.taken),
         )
-
-    @property
-    def _released(self) -> int:
-        return sum(cover.released for cover in self.covers.values())
 
     @property
     def _absent_keys(self) -> int:

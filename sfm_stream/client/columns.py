@@ -12,7 +12,7 @@ from sfm_stream.answers.key_notation import key_text
 from sfm_stream.client.source import AnswerTerms, JsonObject
 
 RowColumnType: TypeAlias = Literal["text", "texts", "time", "number", "count", "flag"]
-"""A time is given in milliseconds since 1970 UTC. Every column may have empty places but number, which has infinity."""
+"""A time is given in milliseconds since 1970 UTC. A number that nothing limits is infinite."""
 RowColumns: TypeAlias = dict[str, tuple[RowColumnType, Callable[[JsonObject], Any]]]
 """Name -> type and what it is of a row."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,13 +62,13 @@ def compared_columns(terms: AnswerTerms) -> RowColumns:
         columns |= {f"{side}_{name}": (kind, _in(side, make)) for name, (kind, make) in of_side.items()}
     found: dict[str, RowColumnType] = {"value": "number", "standard_error": "number", "low": "number", "high": "number"}
     for name, kind in found.items():
-        infinite = -math.inf if name == "low" else math.nan if name == "value" else math.inf
+        infinite = {"value": None, "low": -math.inf}.get(name, math.inf)
         columns["difference" if name == "value" else f"difference_{name}"] = (
             kind,
             _in("difference", _field(name, infinite)),
         )
     columns["difference_sign"] = ("count", _in("difference", _field("sign")))
-    columns["change"] = ("number", _field("change", math.nan))
+    columns["change"] = ("number", _field("change"))
     return columns
 
 
@@ -131,9 +131,5 @@ def _time_ms(text: str) -> int:
 
 
 def values_of(columns: RowColumns, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Column -> its values, in the order of the rows; of a number that is missing NaN."""
-    found = {name: [make(row) for row in rows] for name, (_, make) in columns.items()}
-    for name, (kind, _) in columns.items():
-        if kind == "number":
-            found[name] = [math.nan if value is None else float(value) for value in found[name]]
-    return found
+    """Column -> its values, in the order of the rows; None for an empty place."""
+    return {name: [make(row) for row in rows] for name, (_, make) in columns.items()}

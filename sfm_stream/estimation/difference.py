@@ -59,7 +59,7 @@ def difference(first: Estimate | None, second: Estimate | None) -> Difference:
 
 def _rise(base: Estimate | None, risen: Estimate | None) -> float:
     """The upper limit of risen - base; infinite where there is none."""
-    if risen is None or math.isinf(risen.high):
+    if risen is None:
         return math.inf
     if base is None or base.status is Status.UNINFORMATIVE:
         return risen.high  # the base is at least 0, and its value is a guess

@@ -69,6 +69,7 @@ def tables(views: PublishedAnswers) -> dict[str, AnswerTable]:
         "lower bound": views.estimates(["de,/home"], last="1w"),
         "top": views.top(3, last="1d"),
         "compare": views.compare(*days),
+        "one side": views.compare(Asked(["de,/home"], since="2026-04-02", until="2026-04-03"), Asked(last="1d")),
         "pair": views.pair(Asked(["de,/home"], last="1d"), Asked(["fr,/home"])),
     }
 
@@ -201,6 +202,14 @@ def test_columns_have_types_and_times_a_zone(views):
     assert (bound["high"], bound["status"]) == (math.inf, "lower_bound")
     (joined,) = views.estimates(["de,/home", "fr,/home"], last="3d", joined=True).to_arrow().to_pylist()
     assert (joined["key"], joined["key_site"], joined["keys"]) == (None, None, ["de / /home", "fr / /home"])
+
+
+def test_what_is_not_known_of_a_difference_is_empty_or_without_limit(views):
+    (row,) = tables(views)["one side"].to_arrow().to_pylist()
+    assert (row["difference_low"], row["difference_high"]) == (-math.inf, row["second_high"])
+    assert (row["first_status"], row["first_window_start"], row["difference_sign"]) == (None, None, None)
+    assert (row["difference"], row["change"], row["first_estimate"]) == (None, None, None)
+    assert row["difference_standard_error"] == math.inf
 
 
 def test_an_empty_table_has_its_columns(views):

@@ -43,6 +43,7 @@ NOBODY, SATURATED = judged(NOTHING, 0.95), Estimate(900, 50, 800, math.inf, Stat
     [
         (NOBODY, known(50, 10, 10), -math.inf, 60),
         (None, known(50, 10, 10), -math.inf, 60),
+        (Estimate(500, math.inf, 0, math.inf, Status.UNINFORMATIVE), known(50, 10, 10), -math.inf, 60),
         (known(50, 10, 10), NOBODY, -60, math.inf),
         (known(50, 10, 10), None, -60, math.inf),
         (NOBODY, None, -math.inf, math.inf),
