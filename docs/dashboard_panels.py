@@ -200,6 +200,27 @@ OPERATOR = (
         ),
     ),
     Row(
+        "Server of answers",
+        (
+            Panel(
+                "Pipelines that can be asked",
+                (Query(f"sum by (job, pipeline) ({metrics.SERVED_READY.name})", "{{pipeline}}"),),
+                "stat",
+                note="Of all servers: they have a job of their own.",
+            ),
+            Panel(
+                "Not in its copy yet",
+                (Query(f"max by (job, pipeline) ({metrics.SERVED_BEHIND.name})", "{{pipeline}}"),),
+            ),
+            Panel(
+                "Kept from reading or following",
+                (Query(f"max by (job, pipeline) ({metrics.SERVED_TROUBLED.name})", "{{pipeline}}"),),
+                "stat",
+                wrong_above=1,
+            ),
+        ),
+    ),
+    Row(
         "Processes",
         (
             Panel(

@@ -30,17 +30,23 @@ them is in the operator's domain. No label holds a key or an item. Series of a p
 it over.
 
 {operator}
+
+## Of the server of answers
+Served by `sfm-stream serve` at `serve.listen`, beside its pages: how far it can read what is published, which
+`/v1/pipelines` says too. Everybody may know it. Of a pipeline in a file nothing is ever behind.
+
+{serve}
 """
 HEAD = "| metric | kind | labels | meaning |\n|---|---|---|---|"
 
 
 def page() -> str:
     """The whole page."""
-    rows = {"public": [HEAD], "operator": [HEAD]}
+    rows = {"public": [HEAD], "operator": [HEAD], "serve": [HEAD]}
     for metric in DEFINITIONS:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         rows[metric.registry].append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
-    return TEXT.format(public="\n".join(rows["public"]), operator="\n".join(rows["operator"]))
+    return TEXT.format(**{registry: "\n".join(lines) for registry, lines in rows.items()})
 
 
 if __name__ == "__main__":

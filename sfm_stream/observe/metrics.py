@@ -1,9 +1,10 @@
-"""Every metric, defined once, and the two registries that hold them.
+"""Every metric, defined once, and the registries that hold them.
 
 PUBLIC: functions of published roll-ups alone. Which series there are depends on published keys and on nothing else.
 OPERATOR: exact numbers of one process, outside the guarantee; no label holds a key or an item.
+SERVE: how far a server of answers can read what is published, which it tells everybody.
 
-Neither registry holds anything else: no series of the process, the platform or the garbage collector, and no `_created`
+No registry holds anything else: no series of the process, the platform or the garbage collector, and no `_created`
 series. `make docs` writes docs/metrics.md and the dashboards of deploy/ from these definitions.
 """
 
@@ -38,7 +39,7 @@ class Definition:
     kind: Literal["counter", "gauge"]
     help: str
     labels: tuple[str, ...]
-    registry: Literal["public", "operator"]
+    registry: Literal["public", "operator", "serve"]
 
 
 Measurement: TypeAlias = tuple[Definition, tuple[str, ...], float]
@@ -130,11 +131,21 @@ LEFT_OUT = _public(
     "estimate_keys_left_out", "Published keys of the last spans without series: metrics.max_public_keys.", "grain"
 )
 
+SERVED = ("pipeline",)
+SERVED_READY = Definition("sfm_served_ready", "gauge", "1 where questions are answered; else 0.", SERVED, "serve")
+SERVED_BEHIND = Definition(
+    "sfm_served_behind_records", "gauge", "Offsets of its public topics that are not in the copy yet.", SERVED, "serve"
+)
+SERVED_TROUBLED = Definition(
+    "sfm_served_troubled", "gauge", "1 where something keeps it from being read, or the copy back.", SERVED, "serve"
+)
+
 DEFINITIONS: tuple[Definition, ...] = (
     *(ESTIMATE, LOW, HIGH, LOWER_BOUND, SPAN_END, LEFT_OUT),
     *(READ, COUNTED, DROPPED, RELEASES, OPEN_WINDOWS, OPEN_KEYS, RAW_BYTES, RAW_RATIO),
     *(CLOCK_DELAY, CLOSED_THROUGH, CLOSE_DUE, HELD_SECONDS, HELD_DUE, HELD_RECORDS, LAG),
     *(BATCHES, PUBLISHED, TRANSACTIONS, RESTORED, ASSIGNED, TURNS, LAST_TURN, KERNEL, DUPLICATES, CONFLICTS, STOPPED),
+    *(SERVED_READY, SERVED_BEHIND, SERVED_TROUBLED),
 )
 
 
@@ -248,6 +259,11 @@ def key_label(key: bytes) -> str:
         return parts[0]
     plain = [{"hex": part.hex()} if isinstance(part, bytes) else part for part in parts]
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def serve_registry(measurements: Callable[[], Iterable[Measurement]]) -> CollectorRegistry:
+    """The registry of a server of answers. measurements: asked at each scrape."""
+    return _registry("serve", measurements)
 
 
 class _Registered(Collector):

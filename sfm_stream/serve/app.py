@@ -18,6 +18,7 @@ from sfm_stream.serve.api import make_api
 from sfm_stream.serve.description import STYLE, TITLE, described, docs_page
 from sfm_stream.serve.guard import Guard, Noted
 from sfm_stream.serve.pages.router import make_pages
+from sfm_stream.serve.progress_metrics import add_metrics
 from sfm_stream.serve.served import ServedPipeline
 
 
@@ -29,6 +30,7 @@ def make_app(
     app.include_router(make_api(pipelines, settings))
     app.include_router(make_pages(pipelines))
     _add_health(app, pipelines)
+    add_metrics(app, pipelines)
     _add_description(app, sorted(pipelines))
     app.add_exception_handler(SfmStreamError, _of_error)
     app.add_exception_handler(RequestValidationError, _of_query)

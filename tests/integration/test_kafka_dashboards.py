@@ -93,13 +93,17 @@ def answers(server: str) -> bool:
 def watched(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """A pipeline of two hours and some minutes, in which some records are broken; windows to now are closed by now."""
     folder = tmp_path_factory.mktemp("watched")
-    ingest_at, rollup_at, public_at = free_address(), free_address(), free_address()
+    ingest_at, rollup_at, public_at, serve_at = (free_address() for _ in range(4))
     run = Run(kafka, folder, settings={"metrics": f'[metrics]\npublic = "{public_at}"', "size": "5m"})
     events = page_views(EARLIER, 130)
     run.produce(events)
     produce(kafka, run.topic, [(b"p1", b"{", events[-1].arrival_ms, number % 3) for number in range(BROKEN)])
     config, command = str(run.config()), [sys.executable, "-m", "sfm_stream.cli"]
-    operator_targets = {"sfm-stream-operator": [ingest_at, rollup_at], "sfm-stream-public": [public_at]}
+    operator_targets = {
+        "sfm-stream-operator": [ingest_at, rollup_at],
+        "sfm-stream-public": [public_at],
+        "sfm-stream-serve": [serve_at],
+    }
     operator, operator_call = prometheus(folder, "prometheus", operator_targets)
     public, public_call = prometheus(folder, "prometheus-public", {"sfm-stream-public": [public_at]})
     with ExitStack() as running:
@@ -109,6 +113,7 @@ def watched(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wa
         rollup = running.enter_context(
             process(folder / "rollup.log", *command, "rollup", config, "--operator", rollup_at)
         )
+        running.enter_context(process(folder / "serve.log", *command, "serve", config, "--listen", serve_at))
         running.enter_context(process(folder / "operator.log", *operator_call))
         running.enter_context(process(folder / "public.log", *public_call))
         for server, log in ((operator, "operator.log"), (public, "public.log")):

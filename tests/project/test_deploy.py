@@ -119,8 +119,10 @@ def test_prometheus_asks_where_the_workers_listen():
     assert set(found["names"]) <= set(COMPOSE["services"])
     assert metrics.operator == f"0.0.0.0:{found['port']}"
     public = f"rollup:{metrics.public.rpartition(':')[2]}"
-    [target] = [target for job in jobs for each in job.get("static_configs", []) for target in each["targets"]]
-    assert target == public
+    targets = [target for job in jobs for each in job.get("static_configs", []) for target in each["targets"]]
+    served = load_config(DEPLOY / "app.toml").settings.serve
+    assert targets == [public, f"serve:{served.listen.rpartition(':')[2]}"]
+    assert "serve" in served.hosts, "by this name it is asked"
     [job] = yaml.safe_load((DEPLOY / "prometheus-public.yml").read_text())["scrape_configs"]
     assert job == {"job_name": "sfm-stream-public", "static_configs": [{"targets": [public]}]}
     assert all("sfm-stream" in job["job_name"] for job in jobs), "the alert WorkerGone is of these"

@@ -58,6 +58,19 @@ def test_it_is_live_at_once_and_ready_once_every_pipeline_can_be_read(client):
     assert (answer.status_code, answer.text) == (503, "building: not ready\n")
 
 
+def test_metrics_say_of_each_pipeline_how_far_it_can_be_read(client):
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert [line for line in answer.text.splitlines() if not line.startswith("#")] == [
+        'sfm_served_ready{pipeline="building"} 0.0',
+        'sfm_served_ready{pipeline="views"} 1.0',
+        'sfm_served_behind_records{pipeline="building"} 6.0',
+        'sfm_served_behind_records{pipeline="views"} 0.0',
+        'sfm_served_troubled{pipeline="building"} 1.0',
+        'sfm_served_troubled{pipeline="views"} 0.0',
+    ]
+
+
 def test_how_far_a_copy_is_can_be_asked_while_it_is_made(client):
     state = client.get("/v1/pipelines/building").json()
     assert (state["ready"], state["problem"], state["copied"]) == (False, "starting", {"done": 3, "wanted": 9})
