@@ -48,7 +48,7 @@ class JoinedUnion:
         self.released += len(part)
         if self.released > MAX_RELEASES:
             raise QuestionError(
-                f"{len(self.covers)} keys or more have over {MAX_RELEASES:,} releases in one span, which are more than one "
+                f"{len(self.covers)} keys or more have over {MAX_RELEASES:,} releases in one span, more than one "
                 "answer is made of: ask for fewer keys, or a shorter span"
             )
 
