@@ -100,6 +100,16 @@ def test_the_image_starts_the_command_as_the_user_of_the_pods():
         assert pod["spec"]["securityContext"]["runAsUser"] == int(user)
 
 
+@pytest.mark.parametrize("left", [*WORKERS, "serve"])
+def test_a_component_may_be_alone(left):
+    """In a release of its own, with a user of its own."""
+    off = [f"{each}.enabled=false" for each in (*WORKERS, "serve") if each != left]
+    found = objects("--set", ",".join(off))
+    assert list(pods(found)) == [left]
+    assert dangling(found) == []
+    assert len([each for each in found if each["kind"] in ("NetworkPolicy", "PodDisruptionBudget")]) == 2
+
+
 def test_each_set_has_its_components():
     assert set(pods(objects())) == {*WORKERS, "serve"}
     assert set(pods(objects(*FIRST))) == {*WORKERS, "serve", "first-start"}

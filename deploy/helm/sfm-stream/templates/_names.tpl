@@ -71,6 +71,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* Refuses a limit of memory at which the worker would be killed, and started again, before it stops by itself. */}}
+{{- define "sfm-stream.enoughMemory" -}}
+{{- $settings := fromJson (include "sfm-stream.settings" (dict "root" . "component" "ingest")) -}}
+{{- $raw := dig "limits" "max_raw_bytes" 4294967296 $settings | int64 -}}
+{{- with dig "limits" "memory" "" .Values.ingest.resources | toString -}}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $number := regexFind "^[0-9.]+" . -}}
+{{- $unit := index $units (trimPrefix $number .) -}}
+{{- if and $unit (gt (float64 $raw) (mulf (float64 $number) (float64 $unit))) -}}
+{{- fail (printf "config of ingest: limits.max_raw_bytes = %d, of each partition, is more than ingest.resources.limits.memory = %s: the worker would be killed and started again, instead of stopping with a reason. Lower the one, or raise the other" $raw .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "sfm-stream.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
