@@ -19,7 +19,6 @@ secrets:
   - {name: hash-key, mountPath: /secrets/hash, components: [ingest, publish, rollup, serve, first-start]}
 """
 HASH = '[sketch]\nhash = "blake2b"\nhash_key_file = "/secrets/hash/key"\n'
-LIMITS = {"limits": "max_raw_bytes = 402653184"}
 STARTED = ("ingest", "publish", "rollup", "serve")
 Start = Callable[..., PodProcess]
 
@@ -49,9 +48,9 @@ def start(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]
     def begin(component: str, name: str = "", **settings: object) -> PodProcess:
         operator, serve, public = ports.get(component, (1, 2, 3))
         text = run.config(
-            f"{component}.toml", metrics=f'[metrics]\npublic = "0.0.0.0:{public}"', **LIMITS, **settings
+            f"{component}.toml", metrics=f'[metrics]\npublic = "0.0.0.0:{public}"', **settings
         ).read_text()
-        text = text.replace("[sketch]\n", HASH) + '\n[serve]\ncache = "/cache"\n'
+        text = text.replace("[sketch]\n", HASH)
         file = folder / f"app-{len(started)}.toml"  # what was rendered of a file is not rendered again
         file.write_text(text)
         set_ports = f"firstStart=true,listen.operator={operator},listen.serve={serve}"

@@ -66,10 +66,9 @@ def test_a_peer_that_is_nobody_in_particular_is_refused():
         ('id = "page', "id = page", "no TOML"),
         ("[kafka]", "[cluster]", "no [kafka]"),
         ('"0.0.0.0:9465"', '"127.0.0.1:9465"', 'metrics.public = "127.0.0.1:9465"'),
-        ("max_raw_bytes = 402653184", "max_raw_bytes = 2147483649", "limits.max_raw_bytes = 2147483649"),
-        ("max_raw_bytes = 402653184", "", "limits.max_raw_bytes = 4294967296"),
-        ('"/cache"', '"cache"', 'serve.cache = "cache"'),
-        ('cache = "/cache"', "", 'serve.cache = "serve-cache"'),
+        ("max_raw_bytes = 1073741824", "max_raw_bytes = 5368709121", "limits.max_raw_bytes = 5368709121"),
+        ("[logs]", '[serve]\ncache = "/tmp/"\n[logs]', 'serve.cache = "/tmp/"'),
+        ("[logs]", '[serve]\ncache = "x/.."\n[logs]', 'serve.cache = "x/.."'),
     ],
 )
 def test_a_configuration_that_cannot_work_in_a_cluster_is_refused(tmp_path, old, new, said):
@@ -81,10 +80,11 @@ def test_a_configuration_that_cannot_work_in_a_cluster_is_refused(tmp_path, old,
 @pytest.mark.parametrize("memory", ["4Gi", "4097Mi", "4.3G", "5000000000"])
 def test_more_memory_than_raw_state_may_take_is_accepted(tmp_path, memory):
     """By default that is 4 GiB."""
-    (tmp_path / "app.toml").write_text(CONFIG.replace("max_raw_bytes = 402653184", ""))
-    limit = f"ingest.resources.limits.memory={memory}"
-    done = template("--set-file", f"config={tmp_path / 'app.toml'}", "--set", limit)
+    (tmp_path / "app.toml").write_text(CONFIG.replace("max_raw_bytes = 1073741824", ""))
+    chosen = ("--set-file", f"config={tmp_path / 'app.toml'}", "--set")
+    done = template(*chosen, f"ingest.resources.limits.memory={memory}")
     assert done.returncode == 0, done.stderr
+    assert "limits.max_raw_bytes = 4294967296" in refusal(*chosen, "ingest.resources.limits.memory=4095Mi")
 
 
 @pytest.mark.parametrize(("old", "new"), [("epoch = 1", "epoch = 2"), ('"page-visitors"', '"others"')])

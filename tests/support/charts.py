@@ -67,7 +67,8 @@ def config_of(found: Sequence[Object], pod: Object) -> str:
     """The text of the configuration that is mounted in a pod."""
     [volume] = [each for each in pod["spec"]["volumes"] if each["name"] == "config"]
     [mount] = [each for each in container(pod)["volumeMounts"] if each["name"] == "config"]
-    assert mount["mountPath"] == "/pipeline"
+    file = mount["mountPath"] if "subPath" in mount else f"{mount['mountPath']}/app.toml"
+    assert (file, mount.get("subPath", "app.toml")) == ("/pipeline/app.toml", "app.toml")
     [held] = [
         each
         for each in found

@@ -38,7 +38,7 @@ _SHOWN = """
 [ -e "$root{path}" ] || { mkdir -p "$root{path}"; mount --bind "{path}" "$root{path}"; }
 """
 _MOUNT = """
-mkdir -p "$root{path}"
+{make}
 mount --bind "{place}" "$root{path}"
 {read_only}mount -o remount,bind,ro "$root{path}"
 """
@@ -87,7 +87,12 @@ class PodProcess:
             else:
                 os.chown(place, user, user)
             read_only = "" if mount.get("readOnly") else "# "
-            script += _MOUNT.format(path=mount["mountPath"], place=place, read_only=read_only)
+            path = mount["mountPath"]
+            make = f'mkdir -p "$root{path}"'
+            if "subPath" in mount:
+                place /= mount["subPath"]
+                make = f'mkdir -p "$root{Path(path).parent}"; : > "$root{path}"'
+            script += _MOUNT.format(make=make, path=path, place=place, read_only=read_only)
         script += "".join(_SHOWN.replace("{path}", path) for path in shown)
         command = shlex.join([sys.executable, "-m", "sfm_stream.cli", *self.container["args"]])
         assert self.container["securityContext"]["readOnlyRootFilesystem"]

@@ -52,7 +52,12 @@ terminationMessagePolicy: FallbackToLogsOnError
 {{- end -}}
 
 {{- define "sfm-stream.mounts" -}}
+{{- /* Of serve the file alone: beside it is the folder of its copies. */}}
+{{- if eq .component "serve" }}
+- {name: config, mountPath: /pipeline/app.toml, subPath: app.toml, readOnly: true}
+{{- else }}
 - {name: config, mountPath: /pipeline, readOnly: true}
+{{- end }}
 {{- range $number, $secret := .root.Values.secrets }}
 {{- if has $.component $secret.components }}
 - {name: secret-{{ $number }}, mountPath: {{ $secret.mountPath }}, readOnly: true}
