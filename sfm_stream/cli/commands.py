@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
 import click
 from click.shell_completion import CompletionItem
 
@@ -52,9 +57,24 @@ class LazyCommands(click.Group):
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Nobody looks for cycles of garbage in this block, nor later in what it made: modules stay, and are many."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+@cache
 def imported(name: str) -> click.Command:
     """The command of this name, from its module. Raises LookupError for a name that is not in COMMANDS."""
-    found = _of_configurations(name) or _of_answers(name) or _of_pipelines(name)
+    with _without_collections():
+        found = _of_configurations(name) or _of_answers(name) or _of_pipelines(name)
     if found is None:
         raise LookupError(f"{name} is no command")
     return found

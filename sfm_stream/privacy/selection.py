@@ -10,14 +10,17 @@ probability of publishing a key with C = n that keeps (epsilon, delta)-DP (Desfo
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.errors import EpsilonError
-from sfm_stream.privacy.coins import Coins
 from sfm_stream.privacy.epsilon import DIGITS, Epsilon, decimals, parse_epsilon, parse_number, places_for, plain
 from sfm_stream.sketch.bernoulli import WORD64, FewCoins, Word
+
+if TYPE_CHECKING:
+    from sfm_stream.privacy.coins import Coins
 
 MIN_DELTA = Decimal("8.8817841970012523233890533447265625E-16")
 """2^-50, written out as in epsilon.py."""
