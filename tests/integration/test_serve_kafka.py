@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from support.kafka_runs import Run, Worker, page_views, wait_until, workers
 from support.kafka_topics import make_topic
 from support.patience import PATIENCE_S, until
 
+from sfm_stream.client import AnswerTable, PublishedAnswers, open_answers
 from sfm_stream.config.config import load_config
 from sfm_stream.serve import topic_source
 from sfm_stream.serve.server import serving
@@ -32,6 +34,11 @@ QUESTIONS = [
     ("--by", "window", "--key", "p3"),
     ("--last", "2h"),
 ]
+TABLES: dict[str, Callable[[PublishedAnswers], AnswerTable]] = {
+    "windows": lambda views: views.estimates(by="window"),
+    "joined": lambda views: views.estimates(last="2h", joined=True),
+    "top": lambda views: views.top(3, last="2h"),
+}
 
 
 class Server:
@@ -84,6 +91,18 @@ def require_same(client: httpx.Client, run: Run) -> None:
     until(lambda: follows(client, run), lambda: client.get(f"/v1/pipelines/{run.id}").text, 0.3)
     for question in [*QUESTIONS, *([("--by", "hour")] if is_rolled_up(run) else [])]:
         assert answers(client, run.id, question) == asked(app_of(run), *question), question
+    require_same_tables(client, run)
+
+
+def require_same_tables(client: httpx.Client, run: Run) -> None:
+    """The Python client has the same tables and keys from the topics as from the server."""
+    with open_answers(app_of(run)) as of_topics, open_answers(str(client.base_url), run.id) as of_server:
+        assert list(of_topics.keys()) == list(of_server.keys()) != []
+        assert of_topics.completeness() == of_server.completeness()
+        for name, ask in TABLES.items():
+            here, there = (ask(each).to_arrow() for each in (of_topics, of_server))
+            assert here.equals(there), name
+            assert here.num_rows > 0, name
 
 
 @pytest.fixture(scope="module")
