@@ -63,7 +63,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	$(PIP) install -e .
+	$(PIP) install -e '.[serve]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml requirements/test.txt

@@ -1,10 +1,11 @@
 """Distinct aircraft for each airport and each carrier in New York's flights of January 2013, counted privately.
 
-    python examples/flights/demo.py [--all] [--data year.jsonl.gz]
+    python examples/flights/demo.py [--all] [--data year.jsonl.gz] [--folder published]
 
 Runs `sfm-stream` on two configurations and shows what it published beside the true counts, which a counter with plain
 sets makes from the same file. In earnest nobody has the true counts; here they show what the noise costs. Then it
 counts the same file in the way of the paper alone, days as unions of hours: what that costs, and how far off it is.
+What was published stays in the folder, to be looked at.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import argparse
 import gzip
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,8 @@ from sfm_stream.answers.key_notation import key_text
 
 HERE = Path(__file__).resolve().parent
 NEW_YORK = ZoneInfo("America/New_York")
+MADE = ("january.jsonl.gz", "by_*.toml", "flights.sqlite*")
+"""What it leaves in its folder."""
 SHOWN_DAY = "2013-01-16"
 
 
@@ -37,25 +40,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="every hour and day, not only a selection")
     parser.add_argument("--data", type=Path, default=HERE / "january.jsonl.gz", help="flights from make_data.py")
+    parser.add_argument("--folder", type=Path, default=HERE / "published", help="where to publish")
     options = parser.parse_args()
     out = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=120, no_color=True)
     worth = table_of("what a day is worth", "published", "epsilon of a day", "error of a day", "intervals that hold")
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(options.data, Path(folder) / "january.jsonl.gz")
-        for field in ("origin", "carrier"):
-            config = Path(folder) / f"by_{field}.toml"
-            shutil.copy(HERE / config.name, config)
-            run(config)
-            truth = true_counts(options.data, field)
-            answers = {grain: published(config, grain) for grain in ("hour", "day", "month")}
-            for grain, rows in answers.items():
-                out.print(estimates(field, grain, [row for row in rows if options.all or shown(row)], truth))
-            out.print(accuracy_of_hours(answers["hour"], truth) + "\n")
-            worth.add_row(f"{field}: days from raw", *accuracy_of_days(answers["day"], truth))
-            unions = Path(folder) / f"by_{field}_as_unions.toml"
-            unions.write_text(as_unions_of_hours(field, config.read_text()))
-            run(unions)
-            worth.add_row(f"{field}: unions of hours", *accuracy_of_days(published(unions, "day"), truth))
+    folder = emptied(options.folder)
+    shutil.copy(options.data, folder / "january.jsonl.gz")
+    configs = {field: folder / f"by_{field}.toml" for field in ("origin", "carrier")}
+    for field, config in configs.items():
+        shutil.copy(HERE / config.name, config)
+        run(config)
+        truth = true_counts(options.data, field)
+        answers = {grain: published(config, grain) for grain in ("hour", "day", "month")}
+        for grain, rows in answers.items():
+            out.print(estimates(field, grain, [row for row in rows if options.all or shown(row)], truth))
+        out.print(accuracy_of_hours(answers["hour"], truth) + "\n")
+        worth.add_row(f"{field}: days from raw", *accuracy_of_days(answers["day"], truth))
+        unions = folder / f"by_{field}_as_unions.toml"
+        unions.write_text(as_unions_of_hours(field, config.read_text()))
+        run(unions)
+        worth.add_row(f"{field}: unions of hours", *accuracy_of_days(published(unions, "day"), truth))
     out.print(worth)
     out.print(
         "\nThe error is the median of all days with 100 aircraft or more, and the epsilon what an aircraft loses that "
@@ -65,8 +69,35 @@ def main() -> None:
         "the day and of the month by e^1 each (docs/privacy.md): an aircraft that departs in h hours of a day has lost "
         "h x 0.25 + 1 by the evening, and 1 for the month.\n"
         "At which cost: an hour is off by some seven aircraft, a day by some three, a month by some seven and one per "
-        "cent. What to choose for other data: sfm-stream plan (docs/planning.md)."
+        "cent. What to choose for other data: sfm-stream plan (docs/planning.md).\n\n"
+        "Look at it in a browser, at http://127.0.0.1:8464 (docs/page.md):"
     )
+    # For itself and never cut: it is there to be copied.
+    print(shlex.join(map(from_here, (program(), "serve", *configs.values()))))
+
+
+def emptied(folder: Path) -> Path:
+    """The folder, without what an earlier demo has left in it. One that holds anything else is left alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = [path for name in MADE for path in folder.glob(name)]
+    if others := set(folder.iterdir()) - set(made):
+        raise SystemExit(f"{folder} holds {min(others).name}, which is not the demo's: give another --folder")
+    for path in made:
+        path.unlink()
+    return folder
+
+
+def program() -> Path | str:
+    """sfm-stream as it is called here: by its place in an environment that nobody has activated."""
+    beside = Path(sys.executable).with_name("sfm-stream")
+    return beside if beside.exists() and shutil.which("sfm-stream") != str(beside) else "sfm-stream"
+
+
+def from_here(place: Path | str) -> str:
+    """A path as it is written from the working directory, if it lies below it."""
+    if isinstance(place, str):
+        return place
+    return str(place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place)
 
 
 def run(config: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.key_notation import key_text
+from sfm_stream.answers.published_records import decoded, release_heads
+from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.errors import QuestionError
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import KeyPart
-from sfm_stream.units import SKETCHES
+from sfm_stream.units import FOREVER_MS, SKETCHES
+from sfm_stream.wire.codec import CloseMarker
 from sfm_stream.wire.keys import decode_key, encode_key
 
 
@@ -31,19 +35,31 @@ def known_keys(
     """Up to `limit` of the keys with a release, in the order of their canonical bytes.
 
     search: a part of the key as it is shown, in any case. after: only keys behind this one, such as the last one of the
-    page before; it need not be published itself. A sketch topic is that of one pipeline, so terms are those of its
-    keys. Raises QuestionError for a limit below 1.
+    page before; it need not be published itself. Of an output file that several pipelines write into, keys without a
+    release of this one are left out. Raises QuestionError for a limit below 1.
     """
     if limit < 1:
         raise QuestionError(f"a page of {limit} keys: ask for at least one", "limit")
+    is_shared = _holds_others(reader, terms.pipeline)
     behind, wanted = b"" if after is None else encode_key(after), search.casefold()
     found: list[tuple[KeyPart, ...]] = []
     for encoded in reader.keys(SKETCHES):
         if encoded <= behind:
             continue
         key = decode_key(encoded)
-        if wanted in key_text(key).casefold():
+        if wanted in key_text(key).casefold() and (not is_shared or _has_release(reader, terms.pipeline, encoded)):
             if len(found) == limit:
                 return KeyPage(tuple(found), more=True)
             found.append(key)
     return KeyPage(tuple(found), more=False)
+
+
+def _holds_others(reader: TopicReader, pipeline: str) -> bool:
+    """Whether another pipeline has closed windows in the same topic: output files can be shared."""
+    last = (decoded(SKETCHES, stored) for stored in reader.markers(SKETCHES, FOREVER_MS, FOREVER_MS))
+    return any(isinstance(marker, CloseMarker) and marker.pipeline != pipeline for marker in last)
+
+
+def _has_release(reader: TopicReader, pipeline: str, key: bytes) -> bool:
+    question = Question("window", (AskedKey("", frozenset([key])),))
+    return next(release_heads(reader, pipeline, question), None) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -11,7 +12,9 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
+from support.kafka_nodes import free_ports
 from support.kafka_topics import make_topic, produce, topic_name
 from support.patience import PATIENCE_S, patiently, until
 
@@ -35,10 +38,52 @@ def test_the_notebook_code_runs_and_is_ten_lines(capsys):
     assert "95 % interval" in capsys.readouterr().out
 
 
+def commands_with(word: str) -> str:
+    """The block of commands in which one of them is told by a word."""
+    (found,) = (block for block in blocks("sh") if word in block)
+    return found
+
+
+def served_page(command: list[str], folder: Path) -> str:
+    """What a command of sfm-stream serve shows at its root, at a port that is free."""
+    (port,) = free_ports(1)
+    process, pages = subprocess.Popen([*command, "--listen", f"127.0.0.1:{port}"], cwd=folder), list[str]()
+
+    def asked() -> bool:
+        assert process.poll() is None, "it has ended"
+        with contextlib.suppress(httpx.ConnectError):
+            got = httpx.get(f"http://127.0.0.1:{port}/", follow_redirects=True, timeout=PATIENCE_S)
+            pages.append(got.text)
+        return bool(pages)
+
+    try:
+        until(asked)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+    return pages[0]
+
+
+def test_the_three_commands_show_the_page(tmp_path):
+    (config,) = blocks("toml")
+    (tmp_path / "app.toml").write_text(config)
+    *commands, serve = [
+        [sys.executable, "-m", "sfm_stream.cli", *shlex.split(line, comments=True)[1:]]
+        for line in commands_with("serve app.toml").strip().splitlines()
+    ]
+    assert len(commands) == 2
+    for call in commands:
+        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.returncode == 0, (call, done.stderr)
+    page = served_page(serve, tmp_path)
+    assert "page-visitors" in page
+    assert "Largest keys" in page
+
+
 def test_the_commands_run_on_the_configuration(tmp_path):
     (config,) = blocks("toml")
     (tmp_path / "app.toml").write_text(config)
-    _, commands, _ = blocks("sh")
+    commands = commands_with("check app.toml")
     for line in commands.strip().splitlines():
         program, *arguments = shlex.split(line)
         assert program == "sfm-stream"
@@ -53,7 +98,7 @@ def test_the_commands_run_on_the_configuration(tmp_path):
 def test_the_commands_run_on_kafka(kafka, tmp_path):
     """The configuration with [kafka] in place of [input] and [output], the workers started and killed as it says."""
     (config,) = blocks("toml")
-    _, _, commands = blocks("sh")
+    commands = commands_with("ingest app.toml")
     topic = make_topic(kafka, topic_name("readme"), 3)
     start_ms = int(time.time()) // 3600 * 3_600_000 - 2 * 3_600_000
     cluster = f"""[kafka]
@@ -102,13 +147,13 @@ session_timeout = "6s"
     assert "95 % interval" in done.stdout
 
 
-def test_the_demo_runs_and_its_intervals_hold():
+def test_the_demo_runs_and_its_intervals_hold(tmp_path):
     """False alarms: of 589 intervals of days at 95 %, fewer than 90 % hold in fewer than 1e-6 of runs; of the 93 of
     airports fewer than 80 hold in 2e-4, if they were independent. The median error of the airports' days has a standard
     error of 1.6 %, and half of them are above 3 % in fewer than 1e-9 of runs.
     """
     done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "flights" / "demo.py"],
+        [sys.executable, ROOT / "examples" / "flights" / "demo.py", "--folder", tmp_path / "published"],
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_S,
@@ -126,6 +171,9 @@ def test_the_demo_runs_and_its_intervals_hold():
     assert held[93] >= 80
     assert sum(held.values()) >= 0.9 * 589
     assert re.search(r"unions of hours +96 ", done.stdout)
+    _, *command = shlex.split(done.stdout.strip().splitlines()[-1])
+    page = served_page([sys.executable, "-m", "sfm_stream.cli", *command], ROOT)
+    assert [name in page for name in ("flights-by-origin", "flights-by-carrier")] == [True, True]
 
 
 @pytest.mark.parametrize("page", PAGES)

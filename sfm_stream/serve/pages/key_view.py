@@ -39,7 +39,7 @@ class WholeSpan:
 class KeyView:
     """What the page of a key shows. problem: why there is no answer; then there are no lines and no charts.
 
-    readings: other keys that are written like this one.
+    readings: other keys that are written like this one. is_decided: all of the span is.
     """
 
     key: ShownKey
@@ -56,6 +56,7 @@ class KeyView:
     charts: tuple[TrendChart, ...] = ()
     summary: str = ""
     has_band: bool = False
+    is_decided: bool = True
     legend: tuple[State, ...] = ()
     problem: str = ""
 
@@ -92,6 +93,7 @@ def key_view(served: ServedPipeline, reader: TopicReader, text: str, span: Asked
         lines=tuple(row_line(slot, grain.name, zone) for slot in made),
         charts=tuple(trend_chart(made, zone, size) for size in (WIDE, NARROW)),
         summary=summary(made, grain, zone),
+        is_decided=asked.end_ms <= counted.end_ms,
         has_band=any(slot.state.name == "ok" for slot in made),
         legend=_legend(made),
     )
