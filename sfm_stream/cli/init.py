@@ -30,7 +30,12 @@ _WORTHLESS = (AnswerWorth.NOISE, AnswerWorth.NOT_RELEASED, AnswerWorth.WITHHELD)
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default="app.toml")
 @click.option("--id", "name", help="The name of the pipeline.  [default: that of the file]")
-@click.option("--input", "source", metavar="PATH", help="A file of JSON lines, plain or gzip.")
+@click.option(
+    "--input",
+    "source",
+    metavar="PATH",
+    help="A file of JSON lines, plain or gzip; a relative path is relative to FILE.",
+)
 @click.option("--grows", is_flag=True, help="The input file still grows: it is read in order of time.")
 @click.option("--bootstrap", multiple=True, metavar="HOST:PORT", help="A broker, in place of --input. Repeat it.")
 @click.option("--topic", help="The input topic, keyed by the counting key.")
@@ -65,7 +70,7 @@ _WORTHLESS = (AnswerWorth.NOISE, AnswerWorth.NOT_RELEASED, AnswerWorth.WITHHELD)
     "--active", type=click.IntRange(1), help="Windows of the shortest span a day in which a person is active."
 )
 @click.option("--zone", help="Whose days, weeks and months they are.  [default: UTC]")
-@click.option("--output", metavar="PATH", help="The output file.  [default: ID.sqlite]")
+@click.option("--output", metavar="PATH", help="The output file, relative to FILE too.  [default: ID.sqlite]")
 def init(file: Path, asked: tuple[tuple[str, int, int], ...], selection: Selection | None, **given: Any) -> None:
     """Write a commented configuration into FILE (app.toml), which `check` accepts. FILE must not be there yet.
 
