@@ -5,11 +5,12 @@ For any p and q, and for any layout of cells (docs/accuracy.md, eq. 1 to 12).
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.estimation.few_items import FewItems, few_items
 from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.score import Scores, Signal, Solution, invert, maximum
 from sfm_stream.sketch.layout import BitmapLayout
@@ -27,7 +28,9 @@ def solve(
     ones: shape (groups,), the noisy ones of each group of cells (of a sketch: of each level).
     """
     scores, accepted = table(layout, channel, confidence)
-    return invert(scores, accepted, level_sums(layout, channel, ones))
+    sums = level_sums(layout, channel, ones)
+    solution, of_few = invert(scores, accepted, sums), few(layout, channel, confidence)
+    return of_few.refined(solution, sums) if of_few else solution
 
 
 def most_likely(layout: BitmapLayout, channel: Channel, ones: NDArray[np.float64]) -> tuple[float, float]:
@@ -50,6 +53,13 @@ def table(layout: BitmapLayout, channel: Channel, confidence: float) -> tuple[Sc
     signal = signal_of(layout, channel)
     scores = Scores.at(signal, signal.grid())
     return scores, Acceptance.at(scores.distance, confidence)
+
+
+@lru_cache(maxsize=8)
+def few(layout: BitmapLayout, channel: Channel, confidence: float) -> FewItems | None:
+    """The limits of few items, where the noise is so small that they have a law of their own."""
+    scores, _ = table(layout, channel, confidence)
+    return few_items(layout, channel, 0.0, scores, partial(Scores.at, signal_of(layout, channel)), confidence)
 
 
 def signal_of(layout: BitmapLayout, channel: Channel) -> Signal:

@@ -8,12 +8,13 @@ error.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfm_stream.estimation import normal_discrete, normal_laplace, one_sketch
+from sfm_stream.estimation import normal_laplace, one_sketch
+from sfm_stream.estimation.few_items import FewItems, few_items
 from sfm_stream.estimation.intervals import Acceptance
 from sfm_stream.estimation.occupancy import Occupancy
 from sfm_stream.estimation.score import TINY, Scores, Solution, believed, grid, invert
@@ -31,8 +32,9 @@ def solve(
     ones: shape (levels,). count: any integer. epsilon: of the count, > 0.
     """
     scores, accepted = table(shape, channel, epsilon, confidence)
-    sums = one_sketch.level_sums(shape, channel, ones)
-    return invert(scores, accepted, with_rest(shape, sums, np.array(count)))
+    sums = with_rest(shape, one_sketch.level_sums(shape, channel, ones), np.array(count))
+    solution, of_few = invert(scores, accepted, sums), few(shape, channel, epsilon, confidence)
+    return of_few.refined(solution, sums) if of_few else solution
 
 
 def with_rest(shape: SketchShape, sums: Array, counts: NDArray[np.int64]) -> Array:
@@ -58,29 +60,33 @@ def standard_errors(shape: SketchShape, channel: Channel, epsilon: float, n: Arr
 @lru_cache(maxsize=8)
 def table(shape: SketchShape, channel: Channel, epsilon: float, confidence: float) -> tuple[Scores, Acceptance]:
     """What does not depend on the data: the score at every n of a grid, and which scores are accepted there."""
-    variance = count_variance(epsilon)
-    points = grid(float(standard_errors(shape, channel, epsilon, np.zeros(1))[0]), shape.capacity)
-    raw, information, means = _weights(shape, channel, variance, points)
+    floor = float(standard_errors(shape, channel, epsilon, np.zeros(1))[0])
+    scores = _scores_at(shape, channel, epsilon, grid(floor, shape.capacity))
+    laplace_share = np.minimum(scores.weights[:, -1] ** 2 * count_variance(epsilon), 1.0)
+    return scores, Acceptance.of_limits(
+        scores.distance, *normal_laplace.limits_above(scores.distance, laplace_share, confidence)
+    )
+
+
+@lru_cache(maxsize=8)
+def few(shape: SketchShape, channel: Channel, epsilon: float, confidence: float) -> FewItems | None:
+    """The limits of few items, where the noise is so small that they have a law of their own."""
+    scores, _ = table(shape, channel, epsilon, confidence)
+    at = partial(_scores_at, shape, channel, epsilon)
+    return few_items(shape, channel, epsilon, scores, at, confidence)
+
+
+def _scores_at(shape: SketchShape, channel: Channel, epsilon: float, n: Array) -> Scores:
+    """n: shape (points,)."""
+    raw, information, means = _weights(shape, channel, count_variance(epsilon), n)
     spread = np.sqrt(information)
     weights = raw / spread[:, None]
     offset = np.sum(weights[:, :-1] * means, axis=1)
     distance = np.maximum(offset - weights[:, :-1] @ shape.sizes, 0.0)
-    curvature = np.sum(raw[:, :-1] * Occupancy.at(shape, points).slope * shape.sizes * np.log1p(-shape.rho), axis=1)
+    curvature = np.sum(raw[:, :-1] * Occupancy.at(shape, n).slope * shape.sizes * np.log1p(-shape.rho), axis=1)
     # Eq. 41: with these weights its first term and half of its second cancel.
     bias = believed(-0.5 * curvature / information**2, 1.0 / spread)
-    scores = Scores(points, weights, offset, spread, distance, 1.0 / spread, bias)
-    laplace_share = np.minimum(weights[:, -1] ** 2 * variance, 1.0)
-    above, z = _limits(distance, laplace_share, epsilon, confidence)
-    return scores, Acceptance.of_limits(distance, above, z)
-
-
-def _limits(distance: Array, share: Array, epsilon: float, confidence: float) -> tuple[Array, Array]:
-    """(h, z) of eq. 11 at each point, by the law of eq. 31. share: of the variance, that the count's noise has."""
-    above, z = normal_laplace.limits_above(distance, share, confidence)
-    if epsilon >= normal_discrete.LEAST_EPSILON:
-        steps = normal_discrete.seen(share, epsilon)
-        above[steps], z[steps] = normal_discrete.limits_above(distance[steps], share[steps], epsilon, confidence)
-    return above, z
+    return Scores(n, weights, offset, spread, distance, 1.0 / spread, bias)
 
 
 def _weights(shape: SketchShape, channel: Channel, variance: float, n: Array) -> tuple[Array, Array, Array]:
