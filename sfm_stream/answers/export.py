@@ -113,7 +113,8 @@ def exported_rows(
         row = _release_row(record, terms) if isinstance(record, Release) else _rollup_row(record, terms)
         report.rows += 1
         report.lower_bounds += row["status"] == Status.LOWER_BOUND
-        report.keys.add(record.key)
+        if question.keys or not report.keys:  # of all keys one will do, and there may be millions
+            report.keys.add(record.key)
         report.without_sketch += row["sketch"] is None
         report.hashes.add(str(row["hash"]))
         yield row

@@ -13,6 +13,8 @@ from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import Release, RollupRecord
 
 _AT_ONCE_BYTES = 64 << 20
+_SUM_BYTES, _START_BYTES = 2000, 200
+"""What a sum takes beside its cells, and what each release in it: more than the cells of small sketches."""
 
 
 @dataclass(slots=True)
@@ -53,17 +55,23 @@ def with_sketches(reader: TopicReader, rollups: Iterable[RollupRecord]) -> Itera
 
     A record that holds both is as it is, and so is one whose releases are not in the sketch topic any more. A roll-up
     is made of the first releases in the order of the topic that are of its key and in its span, as many as it says,
-    each id once: so the same ones are found again, whatever came later. Sums of up to 64 MiB are made in one reading.
+    each id once: so the same ones are found again, whatever came later. Sums of some 64 MiB are made in one reading.
     """
     waiting: list[RollupRecord] = []
     room = _AT_ONCE_BYTES
     for record in rollups:
         waiting.append(record)
-        room -= record.of_releases.shape.nbytes * record.released.bit_length() if record.tally is None else 0
+        room -= _size(record) if record.tally is None else 0
         if room <= 0:
             yield from _at_once(reader, waiting)
             waiting, room = [], _AT_ONCE_BYTES
     yield from _at_once(reader, waiting)
+
+
+def _size(record: RollupRecord) -> int:
+    """Bytes of memory of the sum of a roll-up, about."""
+    released = record.released
+    return _SUM_BYTES + _START_BYTES * released + record.of_releases.shape.nbytes * released.bit_length()
 
 
 def _at_once(reader: TopicReader, rollups: list[RollupRecord]) -> Iterator[RollupRecord]:

@@ -20,7 +20,7 @@ ColumnType: TypeAlias = Literal["text", "int32", "int64", "float64", "bool", "ti
 TableRow: TypeAlias = dict[str, str | int | float | bool | bytes | None]
 """Column to value, None for no value."""
 
-GROUP_BYTES, GROUP_ROWS = 32 << 20, 1 << 16
+GROUP_BYTES, GROUP_ROWS = 32 << 20, 1 << 14
 """A row group is written when it has so many bytes or so many rows; no more than one is held in memory."""
 
 

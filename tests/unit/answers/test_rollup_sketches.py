@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from support.summed_rollups import summed
 from sfm_stream.answers import rollup_sketches
 from sfm_stream.answers.rollup_sketches import with_sketches
 from sfm_stream.pipeline.rollup import publication
+from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import Release, RollupRecord, decode, decode_rollup
 
 NAMED = {"span": "15m"}
@@ -40,7 +42,7 @@ def two_hours(**other: object) -> list[bytes]:
 
 
 @pytest.mark.parametrize("other", [{}, NAMED], ids=["no named span", "named"])
-@pytest.mark.parametrize("room", [1, 40, 64 << 20])
+@pytest.mark.parametrize("room", [1, 5_000, 64 << 20])
 def test_the_sum_of_the_releases_in_it(room: int, other: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollup_sketches, "_AT_ONCE_BYTES", room)
     log = two_hours(**other)
@@ -121,3 +123,20 @@ def test_records_of_several_versions_keep_their_order() -> None:
     held = list(with_sketches(Topics(log), bare))
     mixed = [replace(held[0]), *bare[1:]]
     assert list(with_sketches(Topics(log), mixed)) == held
+
+
+@pytest.mark.parametrize(("grain", "hours"), [("hour", 1), ("day", 24)])
+def test_a_sum_takes_no_more_memory_than_it_is_reckoned_with(grain: str, hours: int) -> None:
+    """Of 20 sums of small sketches, each with all of its releases."""
+    log = [*windows(*range(4 * hours)), closed(0, 4 * hours)]
+    record = next(each for each in published(log, T0 + 48 * HOUR_MS) if each.grain == grain)
+    assert record.released == 4 * hours
+    tracemalloc.start()
+    sums = [rollup_sketches._Sum(record, TallySum.like(record.of_releases)) for _ in range(20)]
+    for each in sums:
+        for payload in log[:-1]:
+            assert each.takes(decode(payload))
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    reckoned = 20 * rollup_sketches._size(record)
+    assert reckoned / 4 < taken < reckoned
