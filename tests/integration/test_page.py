@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 from support import page_pipelines
-from support.browser import Browser, browser
+from support.browser import OF_ITS_OWN, Browser, browser
 from support.http_asking import asking
 from support.page_pipelines import KEYS, SCRIPT, served
 
@@ -340,3 +340,39 @@ def test_static_files_are_kept_by_their_version_and_no_other_is_given(client):
     assert "immutable" in got.headers["cache-control"]
     for name in ("../router.py", "..%2frouter.py", "uplot.LICENSE", "%2e%2e/pages/router.py"):
         assert client.get(f"/static/{name}").status_code == 404
+
+
+WRONG = """<html lang="en"><title>x</title><body><header></header><main><h1>A</h1><h3>left one out</h3>
+<p id="a">a</p><p id="a" style="color: #999; background: #fff">faint</p><input name="nameless"><svg role="img"></svg>
+<div style="width: 3000px">wide</div></main><footer></footer></body></html>"""
+
+
+def shown_once(chromium: Browser, content: str) -> None:
+    with chromium.page() as watched:
+        watched.page.set_content(content)
+
+
+def test_what_is_asked_of_every_page_is_seen_where_it_is_wrong(chromium):
+    with chromium.page() as watched:
+        watched.page.set_content(WRONG)
+        found = {name: watched.check(name) for name in ("outline", "unlabelled", "twice", "faint", "landmarks")}
+        assert found["outline"] == [1, 3]
+        assert len(found["unlabelled"]) == 2
+        assert found["twice"] == ["a"]
+        assert [words for words, _ in found["faint"]] == ["faint"]
+        for check in (watched.is_accessible, watched.does_not_scroll_sideways):
+            with pytest.raises(AssertionError):
+                check()
+    for content, complaint in (
+        ('<img src="http://elsewhere.invalid/x.png">', "elsewhere"),
+        ("<script>x.y</script>", "x is"),
+    ):
+        with pytest.raises(AssertionError, match=complaint):
+            shown_once(chromium, content)
+    for wrong in (
+        '<p style="color: red">',
+        "<script>1</script>",
+        '<a href="https://elsewhere.invalid/">',
+        "<b onclick=1>",
+    ):
+        assert OF_ITS_OWN.search(wrong), wrong

@@ -74,9 +74,10 @@ def test_the_zero_line_is_the_bottom_and_the_top_holds_the_largest_limit():
 
 def test_lines_do_not_lead_over_gaps_nor_to_limits():
     known, bound = estimate(10, 8, 12), estimate(9, 7, math.inf, Status.LOWER_BOUND)
-    made = chart([row(0, known), row(1, known), row(3, known), row(4, known), row(5, bound), row(6, known)], 7)
+    rows = [row(at, bound if at in (5, 6) else known) for at in (0, 1, 3, 4, 5, 6, 7)]
+    made = chart(rows, 8)
     assert [part.count("L") for part in made.line.split("M")[1:]] == [1, 1]
-    assert len(made.marks) == 6
+    assert len(made.marks) == 7
     assert [(box.name, box.x) for box in made.columns] == [("withheld", rectangles(made.band)[1][2])]
 
 
