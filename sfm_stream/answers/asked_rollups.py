@@ -9,7 +9,12 @@ from sfm_stream.answers.omitted_records import OmittedRecords
 from sfm_stream.answers.published_records import rollup_heads, rollup_of
 from sfm_stream.answers.question import Question
 from sfm_stream.transport.contract import TopicReader
+from sfm_stream.types import StoredRecord
 from sfm_stream.wire.codec import RollupRecord
+from sfm_stream.wire.heads import RollupHead
+
+_HELD_BYTES, _HELD_BESIDE = 4 << 20, 600
+"""Of the records that are held in place of a second look-up, and about what each takes beside its value."""
 
 
 def newest_rollups(
@@ -17,16 +22,21 @@ def newest_rollups(
 ) -> Iterator[RollupRecord]:
     """The newest revision of each quarter, hour and day that is asked for, as they are looked up.
 
-    They are looked up twice, so that one number of each is held and no sketches: what is published after the first time
-    is not in the answer.
+    Where they are many they are looked up twice, so that one number of each is held and no sketches. What is published
+    after the first time is not in the answer.
     """
-    known = KnownRecords()
+    known, held, room = KnownRecords(), list[tuple[StoredRecord, RollupHead]](), _HELD_BYTES
     for stored, head in rollup_heads(reader, pipeline, question):
         before = known.newest((head.epoch, head.partition, head.window, stored.key), head.revision)
         if before is not None:
             omitted.duplicates += head.revision == before
             omitted.replaced += head.revision != before
-    for stored, head in rollup_heads(reader, pipeline, question):
+        room -= len(stored.value) + _HELD_BESIDE
+        if room >= 0:
+            held.append((stored, head))
+        else:
+            held.clear()
+    for stored, head in held if room >= 0 else rollup_heads(reader, pipeline, question):
         # Each newest revision is taken out when it is met first: a second record of it is a copy.
         if known.take((head.epoch, head.partition, head.window, stored.key), head.revision):
             yield rollup_of(stored)

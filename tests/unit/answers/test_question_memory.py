@@ -12,7 +12,7 @@ from support.memory_topics import stored
 from support.published_topics import T0, VIEWS, closed, question, rolled, span
 from support.rollup_runs import HOUR_MS, QUARTER_MS, release
 
-from sfm_stream.answers import release_sum
+from sfm_stream.answers import asked_rollups, release_sum
 from sfm_stream.answers.answer import answer
 from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.asked_last import LastUnits
@@ -93,6 +93,7 @@ def test_a_history_five_times_as_long_takes_no_more_memory(monkeypatch, paths, g
     be more than 500 bytes of each. What the estimator takes is not the subject.
     """
     monkeypatch.setattr(release_sum, "estimate_union", lambda tallies: GUESS)
+    monkeypatch.setattr(asked_rollups, "_HELD_BYTES", 1 << 14)  # so many roll-ups are held, of either
     peaks = {}
     for windows, path in paths.items():
         reader = LogReader(path)
@@ -107,6 +108,17 @@ def test_a_history_five_times_as_long_takes_no_more_memory(monkeypatch, paths, g
     grown = (LONG - SHORT) * len(KEYS)
     assert peaks[LONG] - peaks[SHORT] <= (1 << 16) + bytes_a_release * grown
     assert (1 << 16) + bytes_a_release * grown < 500 * grown
+
+
+def test_roll_ups_that_are_held_are_those_that_would_be_looked_up_again(monkeypatch, paths):
+    answers = []
+    for room in (asked_rollups._HELD_BYTES, 1 << 14, 0):
+        monkeypatch.setattr(asked_rollups, "_HELD_BYTES", room)
+        reader = LogReader(paths[SHORT])
+        answers.append(list(answer(reader, VIEWS, question("hour", Window(0, 1 << 61))).rows))
+        reader.close()
+    assert answers[0] == answers[1] == answers[2]
+    assert len(answers[0]) > len(KEYS)
 
 
 QUESTIONS = {
