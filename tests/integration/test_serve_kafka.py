@@ -196,6 +196,20 @@ def test_a_copy_is_made_across_kills_and_deletions_while_the_pipeline_goes_on(ru
     assert sorted(rows) == sorted(published)
 
 
+def test_pages_show_what_is_in_the_copy(run: Run) -> None:
+    with server_of(app_of(run)) as server, server.client() as client:
+        until(lambda: follows(client, run), lambda: client.get(f"/v1/pipelines/{run.id}").text, 0.3)
+        pages = {name: client.get(f"/p/{run.id}{name}") for name in ("", "/keys", "/key?key=/p0&by=window", "/worth")}
+        assert {name: page.status_code for name, page in pages.items()} == dict.fromkeys(pages, 200)
+        keys = {row["key"][0] for row in answers(client, run.id, ("--by", "window"))}
+        assert keys == set(re.findall(r'<li><a href="[^"]+"><bdi class="key">([^<]+)<', pages["/keys"].text))
+        key = min(keys)
+        rows = answers(client, run.id, ("--key", key, "--by", "window"))
+        shown = client.get(f"/p/{run.id}/key", params={"key": key, "by": "window"}).text
+        assert len(rows) == len(re.findall(r'<td class="number">[^<]+</td><td class="number">', shown))
+        assert "What is decided, and what is still open" in pages[""].text
+
+
 def test_a_damaged_copy_is_made_anew(run: Run) -> None:
     with server_of(app_of(run)) as server, server.client() as client:
         require_same(client, run)
