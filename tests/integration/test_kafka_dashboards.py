@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from support.dashboards import choices, expressions, panels
-from support.kafka_runs import Event, Run, page_views
+from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, page_views
 from support.kafka_topics import produce
 from support.patience import PATIENCE_S, until
 from support.programs import program
@@ -91,11 +91,12 @@ def answers(server: str) -> bool:
 
 @pytest.fixture(scope="module")
 def watched(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """A pipeline of two hours and some minutes, in which some records are broken; windows to now are closed by now."""
+    """A pipeline of two to three hours, in which some records are broken; windows to now are closed by now."""
     folder = tmp_path_factory.mktemp("watched")
     ingest_at, rollup_at, public_at, serve_at = (free_address() for _ in range(4))
     run = Run(kafka, folder, settings={"metrics": f'[metrics]\npublic = "{public_at}"', "size": "5m"})
-    events = page_views(EARLIER, 130)
+    # Up to now: a pause of the input would be held back until a window behind it closes.
+    events = page_views(EARLIER, (int(time.time() * 1000) - START_MS) // MINUTE_MS)
     run.produce(events)
     produce(kafka, run.topic, [(b"p1", b"{", events[-1].arrival_ms, number % 3) for number in range(BROKEN)])
     config, command = str(run.config()), [sys.executable, "-m", "sfm_stream.cli"]
