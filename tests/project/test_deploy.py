@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import copy
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ def kept(service: dict[str, Any]) -> list[str]:
     """The command that keep-stopped runs in a service. Its own options are parsed, and nothing is run."""
     name, *arguments = service["command"]
     assert name == "keep-stopped"
-    context = keep_stopped.make_context(name, list(arguments))
+    # Of a copy: a command keeps the help option of its first context, and this one has no parent that says -h.
+    context = copy(keep_stopped).make_context(name, list(arguments))
     return list(context.params["command"])
 
 
