@@ -48,11 +48,13 @@ LAYERS = [
     ["workers"],
     ["observe"],
     ["composition"],
-    ["client"],  # the same answers in Python, of a file, of topics or of a server
+    ["client", "answers.__init__"],  # the same answers in Python, of a file, of topics or of a server
     ["serve"],
     ["cli"],
 ]
 """A module imports from its own layer and from the ones above it in this list, never from below."""
+FRONTS = {entry for layer in LAYERS for entry in layer if entry.endswith(".__init__")}
+"""What a package offers, where the layer of what it offers is another one than that of its modules."""
 
 MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 60
 
@@ -108,9 +110,9 @@ def tree(source: str) -> ast.Module:
 
 
 def module_name(path: str) -> str:
-    """Dotted name below the package; a package by its own name, the top as __init__."""
+    """Dotted name below the package; a package by its own name, the top and fronts as __init__."""
     dotted = path.removesuffix(".py").replace("/", ".")
-    return dotted.removesuffix(".__init__")
+    return dotted if dotted in FRONTS else dotted.removesuffix(".__init__")
 
 
 def imports(source: str, path: str = "") -> Iterator[tuple[int, str]]:

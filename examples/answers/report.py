@@ -7,7 +7,7 @@ running it costs no privacy.
 import sys
 from datetime import date, timedelta
 
-from sfm_stream.client import Asked, open_answers
+from sfm_stream.answers import Asked, open_answers
 
 
 def main(source: str, day: date) -> None:

@@ -17,7 +17,7 @@ import pytest
 from fastapi import FastAPI
 from support.embedded_runs import asked, run_here, write_config, write_events
 
-from sfm_stream.client import AnswerTable, Asked, PublishedAnswers, open_answers
+from sfm_stream.answers import AnswerTable, Asked, PublishedAnswers, open_answers
 from sfm_stream.config.config import load_config
 from sfm_stream.errors import BrokerAway, NothingFound, QuestionError, StateError, UsageError
 from sfm_stream.serve.http_server import HttpServer

@@ -11,7 +11,7 @@ from support.embedded_runs import here
 from support.kafka_runs import MINUTE_MS, START_MS, Event, Run, Worker, wait_until, workers
 from support.kafka_topics import make_topic
 
-from sfm_stream.client import Asked, open_answers
+from sfm_stream.answers import Asked, open_answers
 from sfm_stream.readable import instant
 
 pytestmark = pytest.mark.kafka

@@ -21,7 +21,7 @@ from support.kafka_runs import Run, Worker, page_views, wait_until, workers
 from support.kafka_topics import make_topic
 from support.patience import PATIENCE_S, until
 
-from sfm_stream.client import AnswerTable, PublishedAnswers, open_answers
+from sfm_stream.answers import AnswerTable, PublishedAnswers, open_answers
 from sfm_stream.config.config import load_config
 from sfm_stream.serve import topic_source
 from sfm_stream.serve.server import serving
