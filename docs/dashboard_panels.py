@@ -52,6 +52,7 @@ _KEYS = 'grain="$grain", key=~"$key"'
 _AT = 'instance=~"$instance"'
 _WORKER = "{{worker}} {{instance}}"
 _PARTITION = "partition {{partition}}"
+_SERVED = metrics.SERVED_SECONDS.name
 
 OPERATOR = (
     Row(
@@ -217,6 +218,22 @@ OPERATOR = (
                 (Query(f"max by (job, pipeline) ({metrics.SERVED_TROUBLED.name})", "{{pipeline}}"),),
                 "stat",
                 wrong_above=1,
+            ),
+            Panel(
+                "Requests, by status",
+                (Query(f"sum by (job, status) (rate({_SERVED}_count[5m]))", "{{status}}"),),
+                unit="reqps",
+                width=12,
+            ),
+            Panel(
+                "95 % are answered within",
+                (
+                    Query(
+                        f"histogram_quantile(0.95, sum by (job, route, le) (rate({_SERVED}_bucket[5m])))", "{{route}}"
+                    ),
+                ),
+                unit="s",
+                width=12,
             ),
         ),
     ),

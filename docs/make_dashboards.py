@@ -45,6 +45,7 @@ def shown(panel: Panel) -> list[Definition]:
     texts = [query.expression for query in panel.queries]
     texts += [expression for name, expression in rules.items() if any(name in text for text in texts)]
     named = {name for text in texts for name in re.findall(r"(?<!:)\bsfm_\w+(?!:)", text)}
+    named |= {re.sub("_(bucket|count|sum)$", "", name) for name in named}
     return [definition for definition in DEFINITIONS if definition.name in named]
 
 

@@ -33,7 +33,9 @@ it over.
 
 ## Of the server of answers
 Served by `sfm-stream serve` at `serve.listen`, beside its pages: how far it can read what is published, which
-`/v1/pipelines` says too. Everybody may know it. Of a pipeline in a file nothing is ever behind.
+`/v1/pipelines` says too, and what it was asked. Whoever may ask it may know that. Of a pipeline in a file nothing is
+ever behind. A route is a template, such as `/v1/pipelines/{{pipeline}}/keys`, or `none` for an address that there is
+not and for what is refused before it is looked up: no label holds a key or a query.
 
 {serve}
 """

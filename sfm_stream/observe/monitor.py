@@ -18,7 +18,8 @@ from sfm_stream.config.config import Config
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.observe import metrics
 from sfm_stream.observe.listener import operator_listener, public_listener
-from sfm_stream.observe.metrics import Measurement, OperatorMetrics, PublicMetrics
+from sfm_stream.observe.metrics import Measurement, OperatorMetrics
+from sfm_stream.observe.public_metrics import PublicMetrics
 from sfm_stream.pipeline.counting.counter import WindowCounter
 from sfm_stream.privacy.released_span import ReleasedSpan
 from sfm_stream.types import NO_TIME

@@ -16,26 +16,25 @@ from sfm_stream.errors import SfmStreamError
 from sfm_stream.serve import problems
 from sfm_stream.serve.api import make_api
 from sfm_stream.serve.description import STYLE, TITLE, described, docs_page
-from sfm_stream.serve.guard import Guard, Noted
+from sfm_stream.serve.guard import Guard
 from sfm_stream.serve.pages.router import make_pages
-from sfm_stream.serve.progress_metrics import add_metrics
+from sfm_stream.serve.serve_metrics import RequestTimes, add_metrics
 from sfm_stream.serve.served import ServedPipeline
 
 
-def make_app(
-    pipelines: Mapping[str, ServedPipeline], settings: ServeTable, noted: Noted = lambda status, seconds: None
-) -> FastAPI:
-    """The application over these pipelines, by their ids. Opens nothing. noted: as in guard.py."""
+def make_app(pipelines: Mapping[str, ServedPipeline], settings: ServeTable) -> FastAPI:
+    """The application over these pipelines, by their ids. Opens nothing."""
+    requests = RequestTimes()
     app = FastAPI(title=TITLE, docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(make_api(pipelines, settings))
     app.include_router(make_pages(pipelines))
     _add_health(app, pipelines)
-    add_metrics(app, pipelines)
+    add_metrics(app, pipelines, requests)
     _add_description(app, sorted(pipelines))
     app.add_exception_handler(SfmStreamError, _of_error)
     app.add_exception_handler(RequestValidationError, _of_query)
     app.add_exception_handler(HTTPException, _of_address)
-    app.add_middleware(Guard, listen=settings.listen, hosts=settings.hosts, noted=noted)
+    app.add_middleware(Guard, listen=settings.listen, hosts=settings.hosts, answered=requests.answered)
     if settings.cors_origins:
         app.add_middleware(_OtherOrigins, origins=settings.cors_origins)
     return app

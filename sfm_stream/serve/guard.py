@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from ipaddress import ip_address
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -34,18 +35,18 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 
-Noted = Callable[[int, float], None]
-"""Called with the status and the duration in seconds of each answer."""
+Answered = Callable[[str, int, float], None]
+"""Called with the route, the status and the duration in seconds of each answer."""
 
 
 class Guard:
     """Stands in front of an application. listen: the address of the server. hosts: serve.hosts."""
 
-    def __init__(self, app: ASGIApp, listen: str, hosts: tuple[str, ...], noted: Noted) -> None:
-        self._app, self._noted = app, noted
-        is_loopback = listen.rpartition(":")[0].lower() in _LOOPBACK or listen.startswith("127.")
+    def __init__(self, app: ASGIApp, listen: str, hosts: tuple[str, ...], answered: Answered) -> None:
+        self._app, self._answered = app, answered
+        self._is_loopback = listen.rpartition(":")[0].lower() in _LOOPBACK or listen.startswith("127.")
         names = _LOOPBACK | {listen.rpartition(":")[0].lower()} | {name.lower() for name in hosts}
-        self._names = names if is_loopback or hosts else None
+        self._names = names if self._is_loopback or hosts else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +74,7 @@ class Guard:
                 await refusal(inner, receive, guarded)
         route = getattr(inner.get("route"), "path", "none")
         seconds, status = monotonic_s() - started_s, statuses[0] if statuses else 500
-        self._noted(status, seconds)
+        self._answered(route, status, seconds)
         fields = {"method": method[:16], "route": route, "status": status, "ms": round(1000 * seconds)}
         _log.info("answered", extra=fields)
 
@@ -84,13 +85,17 @@ class Guard:
             most = f"{_MAX_QUERY_BYTES >> 10} KiB"
             return problems.response_of(problems.TOO_LONG, f"A query has up to {most}: ask for fewer keys at once.")
         hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or (self._names is not None and _name(hosts[0]) not in self._names):
+        if len(hosts) != 1 or not self._is_ours(_name(hosts[0])):
             return problems.response_of(
                 problems.HOST,
                 "The Host header is none of the names of this server. To ask it under another name, as through a "
                 "proxy, add that name to serve.hosts.",
             )
         return None
+
+    def _is_ours(self, name: str) -> bool:
+        """An address is no name that could be made to point here; a kubelet and a Prometheus ask a pod by its own."""
+        return self._names is None or name in self._names or (not self._is_loopback and _is_address(name))
 
 
 def _name(host: bytes) -> str:
@@ -99,3 +104,11 @@ def _name(host: bytes) -> str:
     if text.startswith("["):
         return text.partition("]")[0] + "]"
     return text.partition(":")[0]
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
 METRICS = {definition.name: set(definition.labels) for definition in DEFINITIONS}
-LABELS = {"worker", "partition", "topic", "reason", "outcome", "grain", "key", "kernel", "command", "pipeline"}
+LABELS = {"worker", "partition", "topic", "reason", "outcome", "grain", "key", "kernel", "command"}
+LABELS |= {"pipeline", "route", "status"}
 WORKERS = {"ingest", "publish", "rollup", "repartition"}
 CASES = sorted((DEPLOY / "tests").glob("*.yml"))
 

@@ -33,11 +33,14 @@ from support.charts import (
     rendered,
     selects,
 )
+from support.http_asking import asking
 
 from sfm_stream.cli.main import cli
 from sfm_stream.composition import kept_stopped
 from sfm_stream.composition.kept_stopped import STAYS_STOPPED
+from sfm_stream.config.tables import ServeTable
 from sfm_stream.errors import ConfigError
+from sfm_stream.serve.app import make_app
 from sfm_stream.workers import loop
 
 EVERYTHING = ("-f", CHART / "ci" / "everything-values.yaml")
@@ -193,14 +196,15 @@ def test_by_default_prometheus_alone_reaches_anything():
     found = objects()
     assert {component: reachable(found, component) for component in pods(found)} == {
         **{worker: {"operator": PROMETHEUS} for worker in WORKERS},
-        "serve": {},
+        "serve": {"serve": PROMETHEUS},
     }
 
 
 def test_the_public_ports_are_opened_by_choice():
     found = objects(*EVERYTHING)
     assert reachable(found, "rollup") == {"operator": PROMETHEUS, "public": [{"namespaceSelector": {}}]}
-    assert list(reachable(found, "serve")) == ["serve"]
+    ingress = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}
+    assert reachable(found, "serve") == {"serve": [*PROMETHEUS, ingress]}
     assert reachable(found, "ingest") == {"operator": PROMETHEUS}
 
 
@@ -256,10 +260,27 @@ def test_a_port_that_is_not_there_is_found(kind):
 
 def test_the_monitors_keep_the_two_trust_domains_apart():
     found = objects(*EVERYTHING)
-    operator = named(found, "PodMonitor")["spec"]
+    operator = named(found, "PodMonitor", "-operator")["spec"]
     assert [each["port"] for each in operator["podMetricsEndpoints"]] == ["operator"]
     assert operator["selector"]["matchExpressions"][0]["values"] == list(WORKERS)
     assert [each["port"] for each in named(found, "ServiceMonitor")["spec"]["endpoints"]] == ["public"]
+
+
+def test_serve_is_scraped_where_its_alerts_stand_and_by_a_name_that_it_answers():
+    found = objects(*EVERYTHING)
+    monitor = named(found, "PodMonitor", "-serve")
+    assert monitor["metadata"]["labels"]["prometheus"] == "operators"
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    serve = pods(found)["serve"]
+    listen = next(argument for argument in container(serve)["args"] if argument.startswith("--listen="))
+    settings = tomllib.loads(config_of(found, serve))["serve"]
+    assert settings["hosts"] == ["counts.example"]
+    app = make_app({}, ServeTable(**settings | {"listen": listen.partition("=")[2]}))
+    with asking(app) as client:
+        scraped = client.get(endpoint["path"], headers={"host": "10.1.2.3:8500"})
+    assert (endpoint["port"], scraped.status_code) == ("serve", 200)
+    without = objects("--set", "serve.enabled=false,podMonitor.enabled=true")
+    assert named(without, "PodMonitor")["metadata"]["name"].endswith("-operator")
 
 
 def test_the_alerts_are_those_that_are_tested():

@@ -103,8 +103,8 @@ class PodProcess:
     def probed(self, name: str) -> int:
         """What a probe of the container is answered: the status, 0 where nobody listens."""
         asked = self.container[f"{name}Probe"]["httpGet"]
-        headers = {each["name"]: each["value"] for each in asked.get("httpHeaders", [])}
-        return page(self.port(asked["port"]), asked["path"], headers)[0]
+        # The kubelet asks by the address of the pod, which no configuration knows.
+        return page(self.port(asked["port"]), asked["path"], {"Host": f"10.1.2.3:{self.port(asked['port'])}"})[0]
 
     def port(self, name: str) -> int:
         [port] = [each["containerPort"] for each in self.container["ports"] if each["name"] == name]

@@ -11,7 +11,8 @@ from support.rollup_runs import DAY_MS, HOUR_MS, PIPELINE, SHAPE, K, at
 
 from sfm_stream.errors import UsageError
 from sfm_stream.observe import metrics
-from sfm_stream.observe.metrics import DEFINITIONS, OperatorMetrics, PublicMetrics, key_label
+from sfm_stream.observe.metrics import DEFINITIONS, OperatorMetrics
+from sfm_stream.observe.public_metrics import PublicMetrics, key_label
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.tally import Tally

@@ -14,8 +14,9 @@ from sfm_stream import kernels
 from sfm_stream.config.config import parse_config
 from sfm_stream.errors import BrokerError, ConfigError, StateError
 from sfm_stream.observe import monitor as module
-from sfm_stream.observe.metrics import DEFINITIONS, PublicMetrics
+from sfm_stream.observe.metrics import DEFINITIONS
 from sfm_stream.observe.monitor import ASK_S, LOOK_S, Monitor, monitoring
+from sfm_stream.observe.public_metrics import PublicMetrics
 from sfm_stream.pipeline.rollup.calendar import calendar
 from sfm_stream.pipeline.rollup.coverage import Absence
 from sfm_stream.types import Assigned, Commit, InputEnd, Record, Revoked, Step

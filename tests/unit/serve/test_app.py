@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -61,7 +62,8 @@ def test_it_is_live_at_once_and_ready_once_every_pipeline_can_be_read(client):
 def test_metrics_say_of_each_pipeline_how_far_it_can_be_read(client):
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
-    assert [line for line in answer.text.splitlines() if not line.startswith("#")] == [
+    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    assert [line for line in lines if "request" not in line] == [
         'sfm_served_ready{pipeline="building"} 0.0',
         'sfm_served_ready{pipeline="views"} 1.0',
         'sfm_served_behind_records{pipeline="building"} 6.0',
@@ -69,6 +71,30 @@ def test_metrics_say_of_each_pipeline_how_far_it_can_be_read(client):
         'sfm_served_troubled{pipeline="building"} 1.0',
         'sfm_served_troubled{pipeline="views"} 0.0',
     ]
+
+
+def test_metrics_count_requests_by_route_and_status_and_by_nothing_that_was_asked(pipelines):
+    BROKEN.error = NotNow("later")
+
+    def count(route, status):
+        """Of the answers that are whole. A scrape is counted after it was made."""
+        [*found] = re.findall(rf'_count{{route="{route}",status="{status}"}} (\S+)', client.get("/metrics").text)
+        return sum(map(float, found))
+
+    with asking(make_app(pipelines, ServeTable())) as client:
+        client.get("/v1/pipelines/views/estimates", params={"key": "/secret"})
+        client.get("/v1/pipelines/building/estimates", params={"key": "hidden"})
+        client.get("/nowhere/secret")
+        client.post("/live")
+        until(lambda: count("/v1/pipelines/{pipeline}/estimates", 503) == 2)
+        until(lambda: count("none", 404) == 1 == count("none", 405))
+        until(lambda: count("/metrics", 200) > 1)
+        text = client.get("/metrics").text
+        assert not re.search("secret|hidden|_created|python_|process_", text)
+        assert 'sfm_served_request_seconds_bucket{le="+Inf",route="none",status="404"} 1.0' in text
+        assert len(set(re.findall('route="(.+?)"', text))) == 3
+    with asking(make_app(pipelines, ServeTable())) as another:
+        assert 'route="none"' not in another.get("/metrics").text, "each application has figures of its own"
 
 
 def test_how_far_a_copy_is_can_be_asked_while_it_is_made(client):
@@ -166,6 +192,9 @@ def test_on_loopback_no_other_name_is_answered(client, host, status):
         ("127.0.0.1:1", ("counts.example",), "counts.example:443", "other.example"),
         ("0.0.0.0:1", ("counts.example",), "counts.example", "other.example"),
         ("0.0.0.0:1", (), "any.example", None),
+        ("0.0.0.0:1", ("counts.example",), "10.1.2.3:8464", "10.1.2.3.other.example"),
+        ("[::]:1", ("counts.example",), "[fd00::7]:8464", "[other.example]"),
+        ("127.0.0.1:1", ("counts.example",), "counts.example", "10.1.2.3"),
         ("[::1]:1", (), "[::1]:1", "any.example"),
     ],
 )
