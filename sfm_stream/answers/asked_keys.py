@@ -46,7 +46,7 @@ def _readings(text: str, fields: int) -> list[tuple[KeyPart, ...]]:
     readings = [shown] if shown is not None else []
     try:
         listed = json.loads(text) if text.startswith("[") else None
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or lists in lists without end
         listed = None
     if isinstance(listed, list) and all(_can_be_part(value) for value in listed):
         readings.append(tuple(listed))

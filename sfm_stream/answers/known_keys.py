@@ -9,7 +9,7 @@ from sfm_stream.answers.key_notation import key_text
 from sfm_stream.answers.published_records import decoded, release_heads
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
-from sfm_stream.errors import QuestionError
+from sfm_stream.errors import QuestionError, SfmStreamError
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import KeyPart
 from sfm_stream.units import FOREVER_MS, SKETCHES
@@ -36,12 +36,12 @@ def known_keys(
 
     search: a part of the key as it is shown, in any case. after: only keys behind this one, such as the last one of the
     page before; it need not be published itself. Of an output file that several pipelines write into, keys without a
-    release of this one are left out. Raises QuestionError for a limit below 1.
+    release of this one are left out. Raises QuestionError for a limit below 1, and for an `after` that can be no key.
     """
     if limit < 1:
         raise QuestionError(f"a page of {limit} keys: ask for at least one", "limit")
     is_shared = _holds_others(reader, terms.pipeline)
-    behind, wanted = b"" if after is None else encode_key(after), search.casefold()
+    behind, wanted = b"" if after is None else _encoded(after), search.casefold()
     found: list[tuple[KeyPart, ...]] = []
     for encoded in reader.keys(SKETCHES):
         if encoded <= behind:
@@ -52,6 +52,13 @@ def known_keys(
                 return KeyPage(tuple(found), more=True)
             found.append(key)
     return KeyPage(tuple(found), more=False)
+
+
+def _encoded(after: tuple[KeyPart, ...]) -> bytes:
+    try:
+        return encode_key(after)
+    except SfmStreamError:
+        raise QuestionError("it has text or a number that no key can hold", "after") from None
 
 
 def _holds_others(reader: TopicReader, pipeline: str) -> bool:

@@ -21,11 +21,14 @@ from sfm_stream.serve.pages.router import make_pages
 from sfm_stream.serve.serve_metrics import RequestTimes, add_metrics
 from sfm_stream.serve.served import ServedPipeline
 
+_NO_ADDRESS = "Nothing is at this address: /v1/docs lists those of the API. None ends in a slash."
+
 
 def make_app(pipelines: Mapping[str, ServedPipeline], settings: ServeTable) -> FastAPI:
     """The application over these pipelines, by their ids. Opens nothing."""
     requests = RequestTimes()
-    app = FastAPI(title=TITLE, docs_url=None, redoc_url=None, openapi_url=None)
+    # Not redirected: it would be to http, as this server does not know of the TLS of a proxy.
+    app = FastAPI(title=TITLE, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.include_router(make_api(pipelines, settings))
     app.include_router(make_pages(pipelines))
     _add_health(app, pipelines)
@@ -107,4 +110,4 @@ async def _of_address(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == problems.METHOD.status:
         return problems.response_of(problems.METHOD, "Nothing can be changed here: ask with GET.")
-    return problems.response_of(problems.UNKNOWN, "Nothing is at this address: /v1/docs lists those of the API.")
+    return problems.response_of(problems.UNKNOWN, _NO_ADDRESS)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sfm_stream.answers.release_terms import release_terms
+from sfm_stream.clock import now_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import SfmStreamError
-from sfm_stream.serve.reader_pool import ReaderPool, file_at
+from sfm_stream.serve.reader_pool import ReaderPool
 from sfm_stream.serve.served import ServedPipeline, ServedProgress
 from sfm_stream.serve.turns import Turns
 from sfm_stream.transport.files.log_reader import LogReader
@@ -19,6 +20,8 @@ from sfm_stream.units import ROLLUPS, SKETCHES
 def served_file(config: Config, turns: Turns) -> Iterator[ServedPipeline]:
     """A pipeline on files, for this block. Its output file need not be there yet."""
     pool = ReaderPool(config.pipeline.id, str(config.output_path), LogReader, turns)
+    # Another server counts files from the beginning.
+    begun_ms = now_ms()
 
     def progress() -> ServedProgress:
         try:
@@ -32,7 +35,7 @@ def served_file(config: Config, turns: Turns) -> Iterator[ServedPipeline]:
             ends = [
                 reader.end_offset(topic, each) for topic in (SKETCHES, ROLLUPS) for each in reader.partitions(topic)
             ]
-        return f"{file_at(pool.path)} {ends}"
+        return f"{begun_ms} {pool.files} {ends}"
 
     try:
         yield ServedPipeline(config, release_terms(config), pool.reader, progress, log_end)

@@ -8,6 +8,7 @@ browser from doing more with it than showing it. Logged are method, route, statu
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from ipaddress import ip_address
 
@@ -19,6 +20,8 @@ from sfm_stream.serve import problems
 _log = logging.getLogger(__name__)
 _MAX_QUERY_BYTES = 32 << 10
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_HOST = re.compile(rb"(\[[^\s/?#@\[\]\\]+\]|[^\s:/?#@\[\]\\]*)(?::[0-9]*)?")
+"""A Host header: a name or an address, and perhaps a port. What holds more could pass for a path."""
 _CONTENT = "; ".join(
     (
         *("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"),
@@ -26,6 +29,7 @@ _CONTENT = "; ".join(
     )
 )
 _HEADERS = {
+    "cache-control": "no-cache",
     "content-security-policy": _CONTENT,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -85,7 +89,8 @@ class Guard:
             most = f"{_MAX_QUERY_BYTES >> 10} KiB"
             return problems.response_of(problems.TOO_LONG, f"A query has up to {most}: ask for fewer keys at once.")
         hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or not self._is_ours(_name(hosts[0])):
+        name = _name(hosts[0]) if len(hosts) == 1 else None
+        if name is None or not self._is_ours(name):
             return problems.response_of(
                 problems.HOST,
                 "The Host header is none of the names of this server. To ask it under another name, as through a "
@@ -98,12 +103,10 @@ class Guard:
         return self._names is None or name in self._names or (not self._is_loopback and _is_address(name))
 
 
-def _name(host: bytes) -> str:
-    """The name in a Host header, without the port."""
-    text = host.decode("latin-1").lower()
-    if text.startswith("["):
-        return text.partition("]")[0] + "]"
-    return text.partition(":")[0]
+def _name(host: bytes) -> str | None:
+    """The name in a Host header, without the port; None where the header is none."""
+    found = _HOST.fullmatch(host)
+    return found and found[1].decode("latin-1").lower()
 
 
 def _is_address(name: str) -> bool:

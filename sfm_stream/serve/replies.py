@@ -36,7 +36,7 @@ class Replies:
         Raises what `make` raises.
         """
         etag = hashlib.sha256(
-            f"{self._salt}\n{form}\n{request.url.path}\n{mark}".encode("utf-8", "replace")
+            f"{self._salt}\n{form}\n{request.scope['path']}\n{mark}".encode("utf-8", "replace")
         ).hexdigest()
         headers = {"etag": f'W/"{etag[:32]}"', "cache-control": "no-cache", "vary": "Accept-Encoding"}
         if _is_known(request.headers.get("if-none-match", ""), headers["etag"]):
@@ -121,11 +121,13 @@ class _Line:
 
 def accepts_gzip(headers: Mapping[str, str]) -> bool:
     """Whether whoever asks takes gzip."""
+    weights = dict[str, str]()
     for entry in headers.get("accept-encoding", "").lower().split(","):
         name, _, weight = (part.strip() for part in entry.partition(";"))
-        if name in ("gzip", "*"):
-            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
+        weights[name] = weight.replace(" ", "")
+    # What is said of gzip goes before what is said of everything.
+    weight = weights.get("gzip", weights.get("*", "q=0"))
+    return weight not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
 
 
 def _field(value: object) -> Any:

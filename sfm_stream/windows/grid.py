@@ -24,6 +24,8 @@ from sfm_stream.units import CALENDAR_UNITS, DAY_MS, FOREVER_MS, HOUR_MS, LONGES
 HOUR: Final = "hour"
 _DAYS: Final = {"day": 1, "week": 7, "month": 31}
 _LAST_TIME_S: Final = 253_402_300_799
+_FAR_YEAR: Final = 2200
+"""From here on no zone leaves out a date, so that windows can be counted without a look at each border."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -138,8 +140,18 @@ class CalendarGrid:
         return borders[np.minimum(np.searchsorted(borders, starts_ms, "right"), len(borders) - 1)]
 
     def count(self, low_ms: int, high_ms: int) -> int:
+        if high_ms > (far_ms := _borders_of(self.unit, self.zone, _FAR_YEAR)[0]):
+            behind = self._place(high_ms) - self._place(max(low_ms, far_ms))
+            return behind + (self.count(low_ms, far_ms) if low_ms < far_ms else 0)
         borders = self._borders(low_ms, high_ms)
         return int(np.searchsorted(borders, high_ms) - np.searchsorted(borders, low_ms))
+
+    def _place(self, time_ms: int) -> int:
+        """How many windows begin before a time of a far year, from some fixed one on: by its date alone."""
+        border_ms = self.floor(time_ms)
+        day = datetime.fromtimestamp(border_ms / 1000, ZoneInfo(self.zone)).date()
+        number = 12 * day.year + day.month if self.unit == "month" else day.toordinal() // _DAYS[self.unit]
+        return number + (border_ms < time_ms)
 
     def _borders(self, low_ms: int, high_ms: int) -> NDArray[np.int64]:
         """Borders, ascending: from the last one at or before low_ms to the first one behind high_ms."""

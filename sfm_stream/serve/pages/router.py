@@ -49,12 +49,16 @@ def make_pages(pipelines: Mapping[str, ServedPipeline]) -> APIRouter:
     return router
 
 
-def static_file(name: str) -> Response:
-    """A static file; its address holds its version, so it is never asked for twice."""
+def static_file(name: str, v: str = "") -> Response:
+    """A static file; its address holds its version, so it is never asked for twice. v: a version.
+
+    Of another version, such as that of another server behind the same proxy, nobody may keep what this server has.
+    """
     found = static_files().get(name)
     if found is None:
         return Response("no such file\n", 404, media_type="text/plain")
-    return Response(found.content, headers={"cache-control": _FOREVER}, media_type=found.media_type)
+    kept = _FOREVER if v == found.version else "no-cache"
+    return Response(found.content, headers={"cache-control": kept}, media_type=found.media_type)
 
 
 class _Pages:

@@ -38,6 +38,10 @@ def _nothing() -> None:
     """What happens before a query where nobody asked for more."""
 
 
+class NothingWritten(StateError):
+    """The file has no tables yet: its writer has just created it, or was killed before it made them."""
+
+
 class LogReader:
     """Committed records of a log file. Safe to share by threads.
 
@@ -65,7 +69,7 @@ class LogReader:
                 self._db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
                 self._content = content_of(self._db, self.path, self._application)
                 if self._content is Content.EMPTY and self._mode == "ro":
-                    raise StateError(f"{self.path}: the file is empty: nothing has been published into it yet")
+                    raise NothingWritten(f"{self.path}: the file is empty: nothing has been published into it yet")
                 if self._content is Content.CURRENT and not self._has_gaps and (damage := first_damage(self._db)):
                     raise self._damaged(damage)
                 self._has_indexes = has_indexes(self._db)

@@ -146,14 +146,36 @@ def test_no_key_and_no_query_is_logged(client, caplog):
     assert "hidden" not in repr(lines)
 
 
-@pytest.mark.parametrize("path", ["/live", "/v1/pipelines", "/v1/docs", "/v1/docs.css", "/nowhere", "/v1/openapi.json"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/live", "/v1/pipelines", "/v1/docs", "/v1/docs.css", "/nowhere", "/v1/openapi.json", "/metrics"),
+        *("/", "/p/no", "/static/x"),
+    ],
+)
 def test_every_answer_keeps_a_browser_from_doing_more_with_it(client, path):
     headers = client.get(path).headers
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] in ("no-cache", "no-store")
     assert "access-control-allow-origin" not in headers
     assert "server" not in headers
+
+
+def test_a_static_file_is_kept_under_its_own_version_only(client):
+    links = re.findall(r'href="(/static/[^"?]+)\?v=([0-9a-f]+)"', client.get("/").text)
+    assert links
+    for address, version in links:
+        kept = [client.get(address, params={"v": v}).headers["cache-control"] for v in (version, "older", "")]
+        assert ["immutable" in each for each in kept] == [True, False, False]
+
+
+def test_an_address_with_a_slash_behind_it_leads_nowhere(client):
+    """Whether a browser came by TLS is known to a proxy alone."""
+    for path in ("/v1/pipelines/", "/p/views/", "/v1/docs/", "//evil.example/"):
+        answer = client.get(str(client.base_url) + path)
+        assert (answer.status_code, answer.headers.get("location")) == (404, None)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "BREW"])
@@ -179,6 +201,10 @@ def test_a_query_has_a_longest_length(client):
         ("localhost.evil.example", 421),
         ("127.0.0.1.evil.example", 421),
         ("[::2]", 421),
+        ("[::1", 421),
+        ("[::1]x", 421),
+        ("localhost:1@evil.example", 421),
+        ("localhost:1/v1/pipelines?", 421),
         ("", 421),
     ],
 )
@@ -191,7 +217,7 @@ def test_on_loopback_no_other_name_is_answered(client, host, status):
     [
         ("127.0.0.1:1", ("counts.example",), "counts.example:443", "other.example"),
         ("0.0.0.0:1", ("counts.example",), "counts.example", "other.example"),
-        ("0.0.0.0:1", (), "any.example", None),
+        ("0.0.0.0:1", (), "any.example", "any.example/path"),
         ("0.0.0.0:1", ("counts.example",), "10.1.2.3:8464", "10.1.2.3.other.example"),
         ("[::]:1", ("counts.example",), "[fd00::7]:8464", "[other.example]"),
         ("127.0.0.1:1", ("counts.example",), "counts.example", "10.1.2.3"),

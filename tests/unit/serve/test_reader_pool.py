@@ -104,3 +104,35 @@ def test_more_questions_than_are_allowed_wait_and_are_refused_in_the_end(pool, m
         waiting.start()
     waiting.join(300)
     assert answered == [[b"first"]]
+
+
+def test_no_two_files_are_taken_for_one(pool, path):
+    """Numbers of deleted files are given again: a file is held open until another one is at its path."""
+    seen = set()
+    for number in range(4):
+        os.remove(path)
+        write(path, b"%d" % number)
+        with pool.lent() as reader:
+            assert values(reader) == [b"%d" % number]
+            seen.add(pool.files)
+        with pool.lent():
+            assert pool.files in seen
+    assert len(seen) == 4
+
+
+def test_a_file_that_its_writer_has_just_made_is_waited_for(pool, path):
+    os.remove(path)
+    open(path, "xb").close()
+    with pytest.raises(NotNow, match="its output file is empty"), pool.lent():
+        pass
+
+
+def test_what_is_wrong_with_a_file_is_told_without_its_path_and_logged_with_it(pool, path, caplog):
+    os.remove(path)
+    with open(path, "wb") as file:
+        file.write(b"no log" * 1000)
+    for _ in range(2):
+        with pytest.raises(StateError, match="the file of views: cannot open") as told, pool.lent():
+            pass
+        assert os.path.dirname(path) not in str(told.value)
+    assert [path in line for line in caplog.messages] == [True]

@@ -97,6 +97,26 @@ def test_windows_follow_each_other_and_are_counted(unit):
     assert grid.count(low, low) == 0 == len(list(windows_between(grid, low, low)))
 
 
+@pytest.mark.parametrize("unit", ["day", "week", "month"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kolkata"])
+def test_windows_of_far_years_are_counted_without_a_look_at_each(unit, zone):
+    grid = CalendarGrid(unit, zone)
+    near, far, last = (grid.floor(int(datetime(y, 7, 9, tzinfo=UTC).timestamp()) * 1000) for y in (2190, 2207, 9998))
+    inner = grid.floor(int(datetime(2203, 1, 1, tzinfo=UTC).timestamp()) * 1000)
+    for low, high in ((near, far), (inner, far), (near, inner), (inner, inner), (near, far + 1), (inner, far - 1)):
+        assert grid.count(low, high) == sum(1 for start in starts_from(grid, low, high))
+    before = _borders_of.cache_info().misses
+    assert grid.count(near, last) + grid.count(last, FOREVER_MS) == grid.count(near, FOREVER_MS)
+    assert grid.count(far, last) > 12 * 7000 * {"month": 1, "week": 4, "day": 30}[unit]
+    assert _borders_of.cache_info().misses - before <= 8
+
+
+def starts_from(grid, low, high):
+    while low < high:
+        yield low
+        low = grid.end(low)
+
+
 def test_the_last_time_of_all_has_a_window():
     last = 253_402_300_799_999
     for unit in ("day", "week", "month"):
