@@ -123,10 +123,7 @@ class ReaderPool:
             yield
         except (StateError, StorageError) as error:
             text = str(error)
-            paths = {os.path.realpath(self.path), self.path}
-            shown = text
-            for path in sorted(paths, key=len, reverse=True):
-                shown = shown.replace(path, f"the file of {self._pipeline}")
+            shown = without_path(text, self.path, self._pipeline)
             if shown != text:
                 with self._lock:
                     is_new, self._told = text != self._told, text
@@ -138,6 +135,13 @@ class ReaderPool:
 
 def _nothing() -> None:
     """Before queries that nobody waits for."""
+
+
+def without_path(text: str, path: str, pipeline: str) -> str:
+    """A message without the path of a pipeline's file, as whoever asks may read it."""
+    for each in (os.path.realpath(path), path):
+        text = text.replace(each, f"the file of {pipeline}")
+    return text
 
 
 def file_at(path: str) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ from sfm_stream.composition.kafka_cluster import cluster_of, topic_log
 from sfm_stream.composition.kafka_names import names_of
 from sfm_stream.config.config import Config
 from sfm_stream.errors import BrokerError, SfmStreamError, StorageError
-from sfm_stream.serve.reader_pool import ReaderPool
+from sfm_stream.serve.reader_pool import ReaderPool, without_path
 from sfm_stream.serve.refusals import NotNow
 from sfm_stream.serve.served import ServedPipeline, ServedProgress
 from sfm_stream.serve.topic_copy import TopicCopy, Topics
@@ -192,10 +192,10 @@ class _TopicSource:
 
     def _note(self, problem: str) -> None:
         """Show what is wrong, and log it once."""
-        before = self._progress
-        if before.problem != problem:
+        before, shown = self._progress, without_path(problem, self._path, self._pipeline)
+        if before.problem != shown:
             _log.warning("%s: %s", self._pipeline, problem)
-        self._progress = ServedProgress(self._ready, before.done, before.wanted, problem)
+        self._progress = ServedProgress(self._ready, before.done, before.wanted, shown)
 
     def _how_far(self) -> str:
         progress = self._progress
