@@ -365,6 +365,14 @@ def test_a_key_that_can_be_none_is_an_answer_without_it(client, text):
     assert client.get("/p/views/compare", params={"key": "/home", "other_key": text}).status_code == 200
 
 
+def test_a_page_says_of_any_key_that_it_has_none_in_words_of_the_page(client):
+    hidden = "\u202e\x1b[0m"
+    for address, params in (("key", {"key": hidden}), ("compare", {"key": hidden, "other_key": f"{hidden}2"})):
+        text = client.get(f"/p/views/{address}", params=params).text
+        said = re.search(r"<p[^>]*>([^<]*nothing is published[^<]*)</p>", text)[1]
+        assert said.startswith(r"Key \u202e\u001b[0m: nothing is published")
+
+
 def test_keys_behind_what_can_be_no_key_are_not_listed(client):
     after = {"after": '"\\ud800"'}
     found = problem(client.get(f"{VIEWS}/keys", params=after), 400, "question")

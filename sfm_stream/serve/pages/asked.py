@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from sfm_stream.answers.question import Question, parse_question
 from sfm_stream.answers.settled import settled
 from sfm_stream.config.config import Config
-from sfm_stream.errors import QuestionError
-from sfm_stream.readable import local
+from sfm_stream.errors import QuestionError, SfmStreamError
+from sfm_stream.readable import local, visible
 from sfm_stream.serve.pages.grain_choices import GrainChoice, grain_choices
 from sfm_stream.serve.pages.key_display import exact_key
 from sfm_stream.transport.contract import TopicReader
@@ -92,12 +92,14 @@ def settled_question(reader: TopicReader, question: Question, pipeline: str) -> 
     return replace(settled(reader, pipeline, question), last=None)
 
 
-def problem_words(error: QuestionError) -> str:
-    """What is wrong with a question, its parts named as the form names them."""
-    words = f"{PARTS[error.part]}: {error.problem}" if error.part in PARTS else error.problem
+def problem_words(error: SfmStreamError) -> str:
+    """Why there is no answer, the parts of the question named as the form names them. A key in it may be any text."""
+    words = str(error)
+    if isinstance(error, QuestionError):
+        words = f"{PARTS[error.part]}: {error.problem}" if error.part in PARTS else error.problem
     for option, name in PARTS.items():
         words = words.replace(option, name)
-    return words
+    return visible(words)
 
 
 def written_border(time_ms: int, zone: str) -> str:

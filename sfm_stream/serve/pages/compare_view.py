@@ -78,7 +78,7 @@ def compare_view(served: ServedPipeline, reader: TopicReader, asked: tuple[Mappi
     try:
         (row,) = compare(reader, served.terms, first, second)
     except (NothingFound, IncompatibleError) as error:
-        return CompareView(sides, offered, problem=str(error))
+        return CompareView(sides, offered, problem=problem_words(error))
     parts, apart = _parts(served, reader, first, second, row)
     names = _names(served, row, sides)
     difference = written_difference(row.difference)
@@ -111,10 +111,8 @@ def _parts(
         return None, ""
     try:
         return answer_pair(reader, served.terms, first, second).parts, ""
-    except QuestionError as error:
+    except (NothingFound, IncompatibleError, QuestionError) as error:
         return None, problem_words(error)
-    except (NothingFound, IncompatibleError) as error:
-        return None, str(error)
 
 
 def _names(served: ServedPipeline, row: ComparedRow, sides: tuple[AskedSide, AskedSide]) -> tuple[str, str]:

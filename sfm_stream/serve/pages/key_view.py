@@ -78,7 +78,7 @@ def key_view(served: ServedPipeline, reader: TopicReader, text: str, span: Asked
         require_few(question.span, grid)
         rows = tuple(answer(reader, served.terms, question).rows)
     except (NothingFound, IncompatibleError) as error:
-        return replace(view, problem=str(error), readings=_readings(served, text, span))
+        return replace(view, problem=problem_words(error), readings=_readings(served, text, span))
     made = slots(rows, question.span, grid, counted, absence(config.keys))
     made = made if span.since else _trimmed(made)
     asked = Window(made[0].window.start_ms, made[-1].window.end_ms)
@@ -162,8 +162,7 @@ def _whole_span(served: ServedPipeline, reader: TopicReader, question: Question)
     try:
         (row, *_) = answer(reader, served.terms, replace(question, grain="range")).rows
     except (NothingFound, IncompatibleError, QuestionError) as error:
-        words = problem_words(error) if isinstance(error, QuestionError) else str(error)
-        return WholeSpan(None, (), "", words)
+        return WholeSpan(None, (), "", problem_words(error))
     return WholeSpan(written(row.estimate), row_states(row), made_of(row), "")
 
 

@@ -9,7 +9,7 @@ from sfm_stream.answers.one_span import one_span
 from sfm_stream.answers.top_keys import RankedRow, top_keys
 from sfm_stream.errors import IncompatibleError, NothingFound
 from sfm_stream.privacy.key_rules import SelectedKeys
-from sfm_stream.serve.pages.asked import AskedSpan, asked_one_span, question_of, written_border
+from sfm_stream.serve.pages.asked import AskedSpan, asked_one_span, problem_words, question_of, written_border
 from sfm_stream.serve.pages.grain_choices import GrainChoice, grain_choices, grid_of_grain
 from sfm_stream.serve.pages.interval_chart import Bar, interval_bars
 from sfm_stream.serve.pages.key_display import ShownKey, address, shown_key
@@ -81,7 +81,7 @@ def overview(served: ServedPipeline, reader: TopicReader, asked: dict[str, str],
         try:
             rows, window = _ranked(served, reader, span, _MANY if is_long else _FEW)
         except (NothingFound, IncompatibleError) as error:
-            problem = problem or str(error)
+            problem = problem or problem_words(error)
         else:
             problem = ""
             break

@@ -157,13 +157,13 @@ class _Pages:
         except QuestionError as error:
             return self._problem(request, served, 400, "This cannot be asked", problem_words(error))
         except TooMuchAsked as error:
-            return self._problem(request, served, 400, "This is too much for one page", str(error))
+            return self._problem(request, served, 400, "This is too much for one page", problem_words(error))
         except NothingFound as error:
-            return self._problem(request, served, 200, "Nothing to show yet", str(error))
+            return self._problem(request, served, 200, "Nothing to show yet", problem_words(error))
         except (BrokerAway, NotNow, StorageError) as error:
-            return self._problem(request, served, 503, "What is published cannot be read now", str(error))
+            return self._problem(request, served, 503, "What is published cannot be read now", problem_words(error))
         except SfmStreamError as error:
-            return self._problem(request, served, 500, "What is published cannot be read", str(error))
+            return self._problem(request, served, 500, "What is published cannot be read", problem_words(error))
 
     def _problem(
         self, request: Request, served: ServedPipeline | None, status: int, title: str, problem: str
