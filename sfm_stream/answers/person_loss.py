@@ -81,15 +81,14 @@ def _loss(spans: Sequence[SpentSpan], activity: Activity, days: Calendar, period
 
 def _active_windows(span: SpentSpan, activity: Activity, days: Calendar, time: Window) -> int:
     """In how many windows of a span that overlap this time the person was active, at most."""
-    there = span.windows_in(time)
-    if not there:
+    there, around = span.windows_in(time), span.around(time)
+    if around is None:
         return 0
     a_day = windows_per_day(fixed_size_ms(span.name), days.longest_day_ms, days.day_step_ms)
     if activity.windows_a_day is not None:
         a_day = min(a_day, activity.windows_a_day)
     # A window that only overlaps the time may have been used on a day outside of it: those are all that there are.
-    low_ms, high_ms = span.grid.floor(max(time.start_ms, span.decided.start_ms)), min(time.end_ms, span.decided.end_ms)
-    return min(there, _active_days(Window(low_ms, span.grid.ceil(high_ms)), activity, days) * a_day)
+    return min(there, _active_days(around, activity, days) * a_day)
 
 
 def _active_days(time: Window, activity: Activity, days: Calendar) -> int:

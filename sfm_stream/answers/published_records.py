@@ -22,6 +22,14 @@ def close_markers(reader: TopicReader, pipeline: str, since_ms: int, until_ms: i
             yield record
 
 
+def heads_of_ends(reader: TopicReader, pipeline: str, since_ms: int, until_ms: int) -> Iterator[ReleaseHead]:
+    """The heads of the pipeline's releases of windows that end from since_ms to until_ms, both included."""
+    for stored in reader.look_up(SKETCHES, since_ms, until_ms):
+        head = head_at(_place(SKETCHES, stored), stored.value)
+        if isinstance(head, ReleaseHead) and head.pipeline == pipeline and since_ms <= head.window.end_ms <= until_ms:
+            yield head
+
+
 def release_heads(reader: TopicReader, pipeline: str, question: Question) -> Iterator[tuple[StoredRecord, ReleaseHead]]:
     """Every record of a release that a question asks for, copies too, with its head. In any order."""
     for stored, head in _asked(reader, SKETCHES, question):

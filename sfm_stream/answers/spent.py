@@ -1,17 +1,19 @@
 """What each epoch and released span of a pipeline has spent so far, from its published records alone.
 
-Close markers say which windows are decided: each is paid for, whether or not a key was released in it. What a window
-costs is fixed for an epoch. The settings of a configuration are known to be those of an epoch by the fingerprint in its
-markers; of another epoch a release says what its bits and its count cost.
+Close markers say which windows are decided: each is paid for, whether or not a key was released in it. So is a window
+that is being released, of which there are releases and no marker yet. What a window costs is fixed for an epoch. The
+settings of a configuration are known to be those of an epoch by the fingerprint in its markers; of another epoch a
+release says what its bits and its count cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeAlias
 
-from sfm_stream.answers.published_records import close_markers, decoded
+from sfm_stream.answers.published_records import close_markers, decoded, heads_of_ends
 from sfm_stream.answers.span_name import span_name
 from sfm_stream.config.config import Config
 from sfm_stream.errors import NothingFound
@@ -22,6 +24,8 @@ from sfm_stream.units import FOREVER_MS, SKETCHES
 from sfm_stream.windows.grid import Grid, grid_of
 from sfm_stream.wire.codec import CloseMarker, Release
 
+_Run: TypeAlias = tuple[int, str]
+"""What close markers are in sequence of: an epoch, and the name of a released span."""
 _WINDOWS_TRIED = 100
 """Windows of a span at its end, and as many at its beginning, in which a release is looked for."""
 
@@ -48,9 +52,10 @@ class Price:
 class SpentSpan:
     """The windows of one released span that one epoch has decided, in whichever partition is furthest.
 
-    decided: from the start of the first to the end of the last. price: None where it is not known: the epoch had other
-    settings than the configuration, and none of its first and last windows has a release. is_configured: whether the
-    epoch has the settings of the configuration; else the selection is taken from that and may have been another.
+    decided: from the start of the first to the end of the last, one that is being released included. price: None where
+    it is not known: the epoch had other settings than the configuration, and none of its first and last windows has a
+    release. is_configured: whether the epoch has the settings of the configuration; else the selection is taken from
+    that and may have been another.
     """
 
     epoch: int
@@ -69,32 +74,88 @@ class SpentSpan:
         """How many windows are decided."""
         return self.grid.count(self.decided.start_ms, self.decided.end_ms)
 
-    def windows_in(self, time: Window) -> int:
-        """How many of them lie in this time, or overlap it."""
+    def around(self, time: Window) -> Window | None:
+        """The time from the start of the first to the end of the last of them that overlap this time, or a longer one.
+
+        None where none does.
+        """
+        grid = self.grid
         low_ms, high_ms = max(time.start_ms, self.decided.start_ms), min(time.end_ms, self.decided.end_ms)
         if low_ms >= high_ms:
+            return None
+        low_ms, high_ms = grid.floor(low_ms), grid.ceil(high_ms)
+        if self._is_of_another_zone:
+            low_ms, high_ms = grid.floor(low_ms - 1), grid.end(high_ms)
+        return Window(low_ms, high_ms)
+
+    @property
+    def _is_of_another_zone(self) -> bool:
+        """Whether its days were those of another zone, each of which overlaps two days of this one."""
+        return self.grid.floor(self.decided.start_ms) != self.decided.start_ms
+
+    def windows_in(self, time: Window) -> int:
+        """How many of them lie in this time, or overlap it, at most."""
+        around = self.around(time)
+        if around is None:
             return 0
-        return self.grid.count(self.grid.floor(low_ms), self.grid.ceil(high_ms))
+        # Of another zone one more overlaps it than there are days in it, and around it are two more.
+        return min(self.windows, self.grid.count(around.start_ms, around.end_ms) - self._is_of_another_zone)
 
 
 def spent(reader: TopicReader, config: Config) -> tuple[SpentSpan, ...]:
     """What the pipeline of a configuration has spent, by epoch and, in each, from the finest span to the coarsest.
 
-    Raises NothingFound where no window is decided.
+    Raises NothingFound where no window is decided, or being released.
     """
-    runs: dict[tuple[int, str], list[CloseMarker]] = {}
+    runs: dict[_Run, list[CloseMarker]] = {}
     for marker in close_markers(reader, config.pipeline.id, 0, FOREVER_MS):
         runs.setdefault((marker.epoch, span_name(marker)), []).append(marker)
-    if not runs:
+    times = {
+        run: Window(min(each.start_ms for each in markers), max(each.through_ms for each in markers))
+        for run, markers in runs.items()
+    }
+    expected = {(each.epoch, name) for markers in runs.values() for each in markers for name in each.spans}
+    for run, window in _being_released(reader, config, times, expected):
+        known = times.get(run, window)
+        times[run] = Window(min(known.start_ms, window.start_ms), max(known.end_ms, window.end_ms))
+    if not times:
         raise NothingFound(f"pipeline {config.pipeline.id} has decided no window yet, and so it has spent nothing")
-    zone = config.calendar.zone
-    found = [_spent_span(reader, config, *of_run, markers) for of_run, markers in runs.items()]
+    zone, found = config.calendar.zone, []
+    for (epoch, name), time in times.items():
+        markers = [each for run, of_run in runs.items() if run[0] == epoch for each in of_run]
+        found.append(_spent_span(reader, config, epoch, name, time, markers))
     return tuple(sorted(found, key=lambda span: (span.epoch, grid_of(span.name, zone).longest_ms)))
 
 
-def _spent_span(reader: TopicReader, config: Config, epoch: int, name: str, markers: list[CloseMarker]) -> SpentSpan:
-    decided = Window(min(each.start_ms for each in markers), max(each.through_ms for each in markers))
-    is_configured = all(each.fingerprint == config.fingerprint(each.partitions) for each in markers)
+def _being_released(
+    reader: TopicReader, config: Config, decided: Mapping[_Run, Window], expected: Set[_Run]
+) -> set[tuple[_Run, Window]]:
+    """Windows that have releases, and are not in what is decided.
+
+    A partition releases one window after the other, so these are the first that is not decided of each run, or behind
+    all that the newest epoch has decided. expected: runs that markers tell of, and that need not have begun.
+    """
+    zone, found = config.calendar.zone, set[tuple[_Run, Window]]()
+    newest = max((epoch for epoch, _ in decided), default=0)
+    begins = {run: window.end_ms for run, window in decided.items()}
+    for epoch, name in expected - decided.keys():
+        first_ms = min(window.start_ms for run, window in decided.items() if run[0] == epoch)
+        begins[epoch, name] = grid_of(name, zone).ceil(first_ms)
+    ends = {(end_ms, end_ms) for (_, name), ms in begins.items() for end_ms in [grid_of(name, zone).end(ms)]}
+    behind_ms = 1 + max((window.end_ms for run, window in decided.items() if run[0] == newest), default=-1)
+    for since_ms, until_ms in {*ends, (behind_ms, FOREVER_MS)}:
+        for head in heads_of_ends(reader, config.pipeline.id, since_ms, until_ms):
+            run = head.epoch, span_name(head)
+            if run not in decided or head.window.end_ms > decided[run].end_ms:
+                found.add((run, head.window))
+    return found
+
+
+def _spent_span(
+    reader: TopicReader, config: Config, epoch: int, name: str, decided: Window, markers: Sequence[CloseMarker]
+) -> SpentSpan:
+    """markers: of the epoch, of any span."""
+    is_configured = bool(markers) and all(each.fingerprint == config.fingerprint(each.partitions) for each in markers)
     zone = config.calendar.zone
     price = _configured(config, name) if is_configured else None
     if price is None:

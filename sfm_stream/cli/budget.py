@@ -15,6 +15,7 @@ from sfm_stream.cli.output import echo_json
 from sfm_stream.composition.published import published
 from sfm_stream.config.config import Config, load_config
 from sfm_stream.privacy.epsilon import decimals
+from sfm_stream.privacy.key_rules import PresenceIsPublic
 from sfm_stream.readable import instant, local
 
 ASSUMES = (
@@ -33,7 +34,12 @@ ASSUMES = (
 )
 @click.option("--days", type=click.IntRange(1, 7), default=7, show_default=True, help="Days a week on which it is.")
 @click.option(
-    "--keys-per-window", "keys", type=click.IntRange(1), default=1, show_default=True, help="Keys it has in a window."
+    "--keys-per-window",
+    "keys",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Keys it has in a window, of whichever span it has the most.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
 def budget(config: Path, active: int | None, days: int, keys: int, as_json: bool) -> None:
@@ -100,13 +106,18 @@ def _person(activity: Activity) -> str:
 
 
 def _notes(config: Config, spans: Sequence[SpentSpan]) -> Iterator[str]:
-    """What has to be known of the figures of epochs that had other settings."""
+    """What has to be known of the figures: what no epsilon bounds, and how those of other settings were found."""
+    if isinstance(config.keys, PresenceIsPublic):
+        yield (
+            'privacy.keys = "presence_is_public": that a key had an item in a window is shown as it is. No epsilon '
+            "bounds what somebody who is alone under a key loses by that, and it is in none of these sums"
+        )
     selection = config.budget.epsilon_selection
     selected = f"taken to be {_plain(selection)}, as in this configuration" if selection else "not counted"
     for epoch in sorted({span.epoch for span in spans if not span.is_configured}):
         yield (
-            f"epoch {epoch} had other settings: its epsilons are those of its releases. If it selected its keys, what "
-            f"that cost is in no record; it is {selected}"
+            f"epoch {epoch} had other settings, or has decided nothing yet: its epsilons are those of its releases. If "
+            f"it selected its keys, what that cost is in no record; it is {selected}"
         )
     for span in spans:
         if span.price is None:

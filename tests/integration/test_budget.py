@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ from sfm_stream.answers.spent import spent
 from sfm_stream.composition.published import published
 from sfm_stream.config.config import load_config
 from sfm_stream.privacy.epsilon import epsilon_of
+from sfm_stream.transport.contract import TopicReader
+from sfm_stream.types import StoredRecord
+from sfm_stream.units import FOREVER_MS
+from sfm_stream.wire.codec import Release, decode
 
 DAYS = 9
 SPANS = '[[spans]]\nsize = "day"\nepsilon = 1.5\n[[spans]]\nsize = "week"\nepsilon = 2'
@@ -141,7 +146,7 @@ def test_by_hand(tmp_path):
     of_person = lost(config, "--active", 2, "--days", 2, "--keys-per-window", 3)
     assert of_person["day"] == 3 * (2 * 0.5 + 1)
     assert of_person["week"] == of_person["so far"] == 2 * of_person["day"]
-    assert document["notes"] == []
+    assert all("presence_is_public" in note for note in document["notes"])
 
 
 def test_delta_is_added_as_epsilon_is(two_epochs):
@@ -161,10 +166,10 @@ def test_of_an_epoch_with_other_settings_the_releases_say_what_they_cost(two_epo
     assert hours["settings_of_configuration"] is False
     assert hours["epsilon_bits"] == epsilon_of(of_hours) == pytest.approx(0.75 * 0.9, rel=1e-12)
     assert hours["epsilon_count"] == 0.075
-    (note,) = document["notes"]
+    note = document["notes"][-1]
     assert note.startswith("epoch 2 had other settings")
     assert "taken to be 0.25" in note
-    assert "not counted" in budget(two_epochs[1])["notes"][0]
+    assert "not counted" in budget(two_epochs[1])["notes"][-1]
 
 
 def test_what_is_in_no_record_is_not_guessed(tmp_path):
@@ -214,6 +219,79 @@ def test_the_tables_say_what_json_says(two_epochs):
     assert all(value >= exact for value, exact in zip(shown.values(), told.values(), strict=True))
     assert "in 3 of the shortest windows a day, 5 days a week, under 2 keys in each, has lost at most" in done.stdout
     assert "Basic composition" in done.stdout
+
+
+class _Stopped:
+    """A TopicReader of what was published until a worker was killed in the middle of a window: its marker is missing.
+
+    until_ms: the end of the last window that is decided. releasing: the span and the end of the one that is not.
+    """
+
+    def __init__(self, reader: TopicReader, until_ms: int, releasing: tuple[str, int]) -> None:
+        self._reader, self._until_ms, self._releasing = reader, until_ms, releasing
+
+    def markers(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
+        yield from (each for each in self._reader.look_up(topic, keys={b""}) if each.timestamp_ms <= self._until_ms)
+
+    def look_up(self, topic: str, since_ms: int = 0, until_ms: int = FOREVER_MS) -> Iterator[StoredRecord]:
+        for stored in self._reader.look_up(topic, since_ms, until_ms):
+            release = decode(stored.value)
+            if isinstance(release, Release) and (
+                stored.timestamp_ms <= self._until_ms or (release.span, release.window.end_ms) == self._releasing
+            ):
+                yield stored
+
+
+@pytest.mark.parametrize(
+    ("hours", "releasing", "windows"),
+    [
+        pytest.param(0, ("1h", 1), {"1h": 1}, id="the first window of all"),
+        pytest.param(5, ("1h", 6), {"1h": 6}, id="the next one of the finest span"),
+        pytest.param(30, ("day", 24), {"1h": 30, "day": 1}, id="the first one of a coarser span"),
+        pytest.param(60, ("day", 48), {"1h": 60, "day": 2}, id="the next one of a coarser span"),
+    ],
+)
+def test_a_window_that_is_being_released_is_paid_for(tmp_path, hours, releasing, windows):
+    write_events(tmp_path / "in.jsonl", events(0, 72))
+    days = '[[spans]]\nsize = "day"\nepsilon = 1'
+    config = load_config(write_config(tmp_path, size="1h", epsilon=0.5, limits=days, end="end = 2026-01-04T00:00:00Z"))
+    run_here(tmp_path / "app.toml")
+    span, end = releasing
+    with published(config) as reader:
+        stopped: Any = _Stopped(reader, START_MS + hours * HOUR_MS, (span, START_MS + end * HOUR_MS))
+        if span == "day":  # its marker comes after those of the hours
+            every = stopped.markers
+            stopped.markers = lambda *asked: (
+                each for each in every(*asked) if (decode(each.value).span, each.timestamp_ms) != stopped._releasing
+            )
+        found = spent(stopped, config)
+    assert {each.name: each.windows for each in found} == windows
+    assert {each.name: float(each.price.epsilon) for each in found if each.price} == pytest.approx(
+        {name: {"1h": 0.5, "day": 1.0}[name] for name in windows}
+    )
+
+
+def test_days_of_another_zone_overlap_two_days_of_this_one(tmp_path):
+    """By hand: days of Berlin, and the days of New York that they are asked about in."""
+    write_events(tmp_path / "in.jsonl", events(0, 24 * 6))
+    days = {"size": "1h", "epsilon": 0.5, "limits": '[[spans]]\nsize = "day"\nepsilon = 1'}
+    days |= {"start": "2026-01-01T23:00:00Z", "end": "end = 2026-01-05T23:00:00Z"}
+    run_here(write_config(tmp_path, zone="Europe/Berlin", **days))
+    other = write_config(tmp_path, "other.toml", zone=ZONE, **days)
+    assert {each["span"]: each["windows"] for each in budget(other)["spans"]} == {"1h": 96, "day": 4}
+    assert lost(other)["day"] == pytest.approx(24 * 0.5 + 2 * 1, rel=1e-12)
+    assert lost(other)["so far"] == pytest.approx(96 * 0.5 + 4 * 1, rel=1e-12)
+    assert lost(other, "--active", 1)["day"] == pytest.approx(0.5 + 2 * 1, rel=1e-12)
+
+
+def test_no_sum_hides_that_presence_is_public(tmp_path):
+    write_events(tmp_path / "in.jsonl", events(0, 1))
+    config = write_config(tmp_path)
+    run_here(config)
+    (note,) = budget(config)["notes"]
+    assert note.startswith('privacy.keys = "presence_is_public"')
+    assert "no epsilon bounds" in note.lower()
+    assert note in here("budget", config).stderr
 
 
 def test_where_nothing_is_decided_there_is_an_answer_of_its_own(tmp_path):
