@@ -75,9 +75,9 @@ def init(file: Path, asked: tuple[tuple[str, int, int], ...], selection: Selecti
     """Write a commented configuration into FILE (app.toml), which `check` accepts. FILE must not be there yet.
 
     On a terminal it asks for what no option says; elsewhere it names the options that are missing. Of an input file
-    it looks at the first records and proposes fields and the unit of their times: names of fields are shown, and what
-    they hold never is. Which spans are released at which epsilon is chosen as `plan` does it, for what will be asked
-    and what a person's day may cost; it is refused where an answer would be noise.
+    it looks at the first records and proposes fields and the unit of their times: names that at least half of the
+    records have are shown, and what fields hold never is. Which spans are released at which epsilon is chosen as `plan`
+    does it, for what will be asked and what a person's day may cost; it is refused where an answer would be noise.
     """
     if file.exists():
         raise click.UsageError(f"{file} is there already, and is left alone; name another file")

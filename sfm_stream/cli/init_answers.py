@@ -16,6 +16,7 @@ from sfm_stream.errors import UsageError
 from sfm_stream.planning.forecast import Selection
 from sfm_stream.planning.questions import PlannedQuestion, planned_question
 from sfm_stream.readable import visible
+from sfm_stream.transport.files.format_guess import format_hint
 
 CHEAP_SELECTION = Selection(Decimal("0.05"), Decimal("1e-9"))
 """The price of a selection that nobody names."""
@@ -77,7 +78,8 @@ def with_guesses(answers: Answers) -> Answers:
     _refuse_what_clashes(answers)
     if answers.source is None or answers.source == "-":
         return answers
-    guess = guess_fields(str(answers.file.parent / answers.source))
+    path = str(answers.file.parent / answers.source)
+    guess = guess_fields(path)
     time = guess.time if answers.time is None else next((f for f in guess.fields if f.path == answers.time), None)
     found = replace(
         answers,
@@ -88,7 +90,7 @@ def with_guesses(answers: Answers) -> Answers:
         unit=answers.unit or (time.unit if time and time.unit else None),
         is_naive=bool(time and time.is_naive and answers.unit in (None, time.unit)),
     )
-    for line in _seen(guess):
+    for line in _seen(guess) if guess.fields else _nothing_seen(guess, path):
         click.echo(line, err=True)
     return found
 
@@ -164,12 +166,24 @@ def _require_list(key: str, fields: int) -> None:
 
 
 def _seen(guess: FieldGuess) -> Iterator[str]:
-    """What was seen of each field: its name, and no value of it."""
+    """What was seen of each field: its name, and no value of it.
+
+    A name that most records do not have may be a value: that of a user, in an object with an entry for each.
+    """
+    shown = [each for each in guess.fields if 2 * each.records >= guess.records]
     yield f"the first {guess.records:,} records have these fields:"
     roles = {guess.time: "the time", guess.item: "what is counted", guess.key: "what it is counted by"}
-    for seen in guess.fields:
+    for seen in shown:
         role = f", perhaps {roles[seen]}" if seen in roles else ""
         yield f"  {visible(seen.path)}: in {seen.records:,}, {seen.distinct:,} different{_kind(seen)}{role}"
+    if others := len(guess.fields) - len(shown):
+        yield f"  and {others:,} in less than half of them, whose names are not shown: they may be content"
+
+
+def _nothing_seen(guess: FieldGuess, path: str) -> Iterator[str]:
+    yield f"the first {guess.records:,} records have no field of a JSON object"
+    if hint := format_hint(path):
+        yield hint
 
 
 def _kind(seen: SeenField) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from sfm_stream.clock import now_ms
-from sfm_stream.events.event_schema import ISO8601, NUMERIC_UNITS, EventSchema
+from sfm_stream.errors import UsageError
+from sfm_stream.events.event_schema import ISO8601, NUMERIC_UNITS, EventSchema, parse_path
 from sfm_stream.events.event_time import TimeReader
 from sfm_stream.transport.files.lines import LineInput
 from sfm_stream.types import InputEnd, Reason
@@ -57,7 +58,10 @@ class SeenField:
 
 @dataclass(frozen=True, slots=True)
 class FieldGuess:
-    """What was seen, and what it looks like; None where nothing fits. records: that were read, objects or not."""
+    """What was seen, and what it looks like; None where nothing fits. records: that were read, objects or not.
+
+    fields: those that a configuration can name.
+    """
 
     records: int
     fields: tuple[SeenField, ...]
@@ -87,11 +91,12 @@ def guess_fields(path: str) -> FieldGuess:
         records += 1
         try:
             record = json.loads(value)
+            found = list(_flat(record, "")) if isinstance(record, dict) else []
         except (ValueError, RecursionError):
             continue
-        for name, content in _flat(record, "") if isinstance(record, dict) else ():
+        for name, content in found:
             columns.setdefault(name, _Column()).values.append(content)
-    fields = tuple(column.seen(name) for name, column in columns.items())
+    fields = tuple(column.seen(name) for name, column in columns.items() if _can_be_named(name))
     there = [each for each in fields if each.records >= _MOST * records]
     time = _best("time", [each for each in there if each.unit])
     values = [each for each in there if each.is_value and each is not time and each.distinct > 1]
@@ -115,11 +120,22 @@ def _records(path: str) -> Iterator[bytes]:
 def _flat(record: dict[str, object], before: str) -> Iterator[tuple[str, object]]:
     """(path, value) of every field; those of objects inside by their dotted paths. Lists are left out."""
     for name, value in record.items():
+        if "\\" in name:  # before a dot it would be one path with that of another name
+            continue
         path = before + name.replace(".", "\\.")
         if isinstance(value, dict):
             yield from _flat(value, f"{path}.")
-        elif not isinstance(value, list) and value is not None and not set(name) & set('"\\'):
+        elif not isinstance(value, list) and value is not None:
             yield path, value
+
+
+def _can_be_named(path: str) -> bool:
+    """Whether a configuration can have this path: no empty name, no quote, no control character."""
+    try:
+        parse_path(path)
+    except UsageError:
+        return False
+    return True
 
 
 def _unit_of(values: list[object]) -> tuple[str, bool]:

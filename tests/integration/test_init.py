@@ -197,6 +197,47 @@ def test_fields_are_told_by_name_and_else_by_their_values(tmp_path):
     assert [seen and seen.path for seen in (guess.item, guess.key)] == ["user_id", "country"]
 
 
+def test_names_that_hold_content_are_not_shown(tmp_path):
+    """An object with an entry for each user: its names are what is to be kept secret."""
+    records = [{**each, "read": {str(each["user"]): 1, "of": n}} for n, each in enumerate(views())]
+    write(tmp_path / "views.jsonl", records)
+    done = init(tmp_path / "app.toml", "--input", "views.jsonl", *ASK)
+    assert done.returncode == 0, done.stderr
+    assert "  read.of: in 200" in done.stderr
+    assert "and 90 in less than half of them, whose names are not shown" in done.stderr
+    for said in (done.stdout, done.stderr, (tmp_path / "app.toml").read_text()):
+        assert SECRET not in said
+
+
+@pytest.mark.parametrize("name", ["", "two\nlines", "\x1b[31m", "\ud800", 'a "quote"', "back\\", "nul\0"])
+def test_no_field_is_proposed_that_a_configuration_cannot_name(tmp_path, name):
+    records = [{name: f"k{n % 3}", "in": {name: {name: n % 4}}, "p": f"p{n % 5}", "u": n, "at": START_MS + n}
+               for n in range(50)]  # fmt: skip
+    guess = guess_fields(str(write(tmp_path / "in.jsonl", records)))
+    assert {each.path for each in guess.fields} == {"p", "u", "at"}
+    done = init(tmp_path / "app.toml", "--input", "in.jsonl", *ASK)
+    assert done.returncode == 0, done.stderr
+    assert "50 records looked at: ok 50" in here("check", tmp_path / "app.toml").stdout
+
+
+@pytest.mark.parametrize("depth", [900, 3000])
+def test_deep_objects_harm_nothing(tmp_path, depth):
+    deep = b'{"u": 1, "at": 1767225600000, "d": ' + b'{"a": ' * depth + b"1" + b"}" * (depth + 1) + b"\n"
+    (tmp_path / "in.jsonl").write_bytes(deep * 3)
+    assert guess_fields(str(tmp_path / "in.jsonl")).records == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [("a,b\n1,2\n", "separated values"), ('[{"a": 1}]', "a JSON array"), ("", "first 0 records")]
+)
+def test_of_what_has_no_fields_it_says_what_it_looks_like(tmp_path, content, said):
+    (tmp_path / "in.txt").write_text(content)
+    done = init(tmp_path / "app.toml", "--input", "in.txt", *ASK)
+    assert done.returncode == 2
+    assert "have no field of a JSON object" in done.stderr
+    assert said in done.stderr
+
+
 def test_what_is_no_record_harms_nothing(tmp_path):
     lines = b'{"page": "p", "user": 1, "at": 1767225600}\n' * 30 + b"\xff\n[1]\n{\n" + b"[" * 100_000 + b"\n"
     (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(lines))
