@@ -24,6 +24,7 @@ _REQUEST_S = 10.0
 """How long a peer may take to send its request."""
 _STOP_LOOK_S = 0.1
 """How often the server looks whether to stop."""
+_LAST_PORT = 65_535
 _REMEDY = "Each worker on a host needs an address of its own"
 
 
@@ -36,10 +37,12 @@ class Listener:
 
     def __init__(self, setting: str, address: str, pages: Mapping[str, WSGIApplication]) -> None:
         host, _, port = address.rpartition(":")
+        if not (port.isdecimal() and int(port) <= _LAST_PORT):
+            raise ConfigError(f'{setting}: {address!r} is no address such as "127.0.0.1:9464"')
         try:
             self._server = _server(host.strip("[]"), int(port))
-        except OSError as error:
-            problem = error.strerror or str(error)
+        except (OSError, UnicodeError) as error:  # the latter for a host that cannot be a name
+            problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise ConfigError(f"{setting}: cannot listen at {address}: {problem}. {_REMEDY}") from None
         self._server.set_app(_site(pages))
         self.host, self.port = self._server.server_name, self._server.server_port

@@ -165,6 +165,15 @@ def test_where_it_cannot_listen_it_stays_all_the_same(start):
         assert process.poll() is None
 
 
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 70}:9464"])
+def test_an_address_that_is_none_does_not_end_it(start, address):
+    """Whoever starts it again would start the worker again."""
+    process = kept(start, ENDS, 4, address=address)
+    stays(process, 4)
+    assert "metrics.operator: " in process.stderr.readline()
+    assert process.poll() is None
+
+
 @pytest.mark.parametrize("code", [0, 4])
 def test_a_signal_goes_on_to_the_worker_and_what_it_ends_with_is_the_end(start, tmp_path, code):
     """A worker that finishes its transaction ends with 0; also one that ends with 4 then is not stayed for."""

@@ -106,6 +106,12 @@ def test_a_port_in_use_names_the_setting(operator, registry):
         operator_listener("no-such-host.invalid:1", registry, list, list)
 
 
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ""])
+def test_what_is_no_address_is_an_error_of_the_setting(registry, address):
+    with pytest.raises(ConfigError, match=r"metrics\.operator: .* is no address such as"):
+        operator_listener(address, registry, list, list)
+
+
 def test_a_closed_listener_is_gone(registry):
     before = threading.active_count()
     listener = public_listener("127.0.0.1:0", registry, list)
