@@ -18,6 +18,8 @@ class Asked:
     until: times in ISO 8601, in the zone of the pipeline where they have no offset; until is exclusive. last: in place
     of both, the last whole hours, days, weeks or months that are decided: "24h", "7d", "4w", "3mo". joined: all keys
     are one set.
+
+    Raises QuestionError for what is of another type: a time has to be written, and keys are a list of texts.
     """
 
     keys: Sequence[str] = ()
@@ -26,6 +28,15 @@ class Asked:
     until: str | None = None
     last: str | None = None
     joined: bool | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.keys, str) or not all(isinstance(key, str) for key in self.keys):
+            raise QuestionError(
+                'expected a list of texts, such as ["/home"], as PublishedAnswers.keys() has them', "keys"
+            )
+        for name in ("by", "since", "until", "last"):
+            if (value := getattr(self, name)) is not None and not isinstance(value, str):
+                raise QuestionError(f"expected a text, got {type(value).__name__}", name)
 
     def question(self, config: Config, usual: str | None = None) -> Question:
         """The question to the pipeline of a configuration. usual: its grain where `by` is not given.

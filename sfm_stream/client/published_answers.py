@@ -11,7 +11,7 @@ from sfm_stream.client.asked import Asked
 from sfm_stream.client.columns import compared_columns, estimate_columns, part_columns, ranked_columns
 from sfm_stream.client.source import AnswerSource, JsonObject
 from sfm_stream.config.config import load_config
-from sfm_stream.errors import UsageError
+from sfm_stream.errors import QuestionError, UsageError
 
 _PAGE_KEYS = 1000
 _PARTS = ("both", "only_first", "only_second", "either")
@@ -72,6 +72,8 @@ class PublishedAnswers:
         last: str | None = None,
     ) -> AnswerTable:
         """The keys with the largest numbers in one span, the largest first, with the ranks that are left open."""
+        if not isinstance(count, int) or isinstance(count, bool):
+            raise QuestionError(f"expected a whole number of keys, got {type(count).__name__}", "count")
         rows = self._source.top(Asked(keys, by, since, until, last), count)
         return AnswerTable(self.terms, ranked_columns(self.terms), rows)
 

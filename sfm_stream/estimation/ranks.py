@@ -1,8 +1,10 @@
 """The ranks that intervals leave open: which places a set may have when several are put in order of size.
 
 The interval of each estimate is widened until all of them hold together with the confidence of one (Bonferroni: each
-end is moved away from the value as far as the quantile of the smaller error grows). Then of two sets with disjoint
-intervals the larger one is known, and every rank lies in its range, all at once.
+end is moved away from the value as far as the quantile of the smaller error grows). Where the noise is below some two
+items, an error is a whole number of them, and 95 % of them may be none: there an end is moved by as many items as a
+discrete Laplace variable of this standard error may have. Then of two sets with disjoint intervals the larger one is
+known, and every rank lies in its range, all at once.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from sfm_stream.estimation.estimate import Estimate
 from sfm_stream.estimation.intervals import two_sided_z
 
 Array = NDArray[np.float64]
+_LITTLE_NOISE = 2.2
+"""Items: below this standard error an error is a whole number of items (as in few_items.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,4 +51,21 @@ def simultaneous_limits(estimates: Sequence[Estimate]) -> tuple[Array, Array]:
     wrong = (1.0 - estimates[0].confidence) / len(estimates)
     wider = -NormalDist().inv_cdf(wrong / 2.0) / two_sided_z(estimates[0].confidence)
     value, low, high = np.array([(each.value, each.low, each.high) for each in estimates]).T
-    return np.maximum(value - wider * (value - low), 0.0), value + wider * (high - value)
+    more = np.zeros(len(estimates))
+    if len(estimates) > 1:
+        error = np.array([each.standard_error for each in estimates])
+        little = error < _LITTLE_NOISE
+        more[little] = _steps(error[little], wrong / 2.0)
+    below = np.maximum(wider * (value - low), value - low + more)
+    above = np.maximum(wider * (high - value), high - value + more)
+    return np.maximum(value - below, 0.0), value + above
+
+
+def _steps(error: Array, tail: float) -> Array:
+    """The least k with Pr(X > k) <= tail, X discrete Laplace with this standard deviation.
+
+    Its variance is v = 2 a / (1 - a)^2, and Pr(X > k) = a^(k + 1) / (1 + a).
+    """
+    v = np.maximum(error, 1e-6) ** 2
+    a = v / (1.0 + v + np.sqrt(1.0 + 2.0 * v))
+    return np.asarray(np.maximum(np.ceil(np.log(tail * (1.0 + a)) / np.log(a) - 1.0), 0.0))

@@ -86,6 +86,12 @@ def from_server(server):
         yield opened
 
 
+@pytest.mark.parametrize("count", [1.5, "3", True, None])
+def test_a_number_of_keys_is_a_whole_number(views, count):
+    with pytest.raises(QuestionError, match="count: expected a whole number of keys"):
+        views.top(count, last="1d")
+
+
 def test_a_server_gives_the_same_tables(views, from_server):
     here, there = tables(views), tables(from_server)
     assert from_server.terms == views.terms

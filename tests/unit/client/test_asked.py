@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from sfm_stream.client.asked import Asked
@@ -39,3 +41,21 @@ def test_parameters_are_those_of_the_api():
         ("other_joined", "true"),
     ]
     assert Asked().parameters() == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ({"keys": "/home"}, "keys"),
+        ({"keys": [1]}, "keys"),
+        ({"keys": [None]}, "keys"),
+        ({"since": datetime(2026, 1, 1, tzinfo=UTC)}, "since"),
+        ({"until": 5}, "until"),
+        ({"last": 7}, "last"),
+        ({"by": 1}, "by"),
+    ],
+)
+def test_what_is_no_text_is_refused_by_its_name(parts, name):
+    with pytest.raises(QuestionError, match=f"^{name}: expected ") as refused:
+        Asked(**parts)
+    assert refused.value.part == name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.naive_ranks import naive_ranks
@@ -14,8 +15,8 @@ from sfm_stream.estimation.estimate import Estimate, Status
 from sfm_stream.estimation.ranks import rank_ranges, simultaneous_limits
 
 
-def known(value, low, high):
-    return Estimate(value, 1.0, low, high, Status.OK, unclamped=value)
+def known(value, low, high, error=3.0):
+    return Estimate(value, error, low, high, Status.OK, unclamped=value)
 
 
 sizes = st.integers(0, 60)
@@ -41,6 +42,17 @@ def test_limits_are_widened_by_bonferroni_and_none_below_0():
     wider = norm.isf(0.05 / 20) / norm.isf(0.025)
     assert np.allclose(lows, [100 - 20 * wider, 5 - 4 * wider if wider < 1.25 else 0, *[1000 - 100 * wider] * 8])
     assert np.allclose(highs, [100 + 30 * wider, 5 + 4 * wider, *[1000 + 100 * wider] * 8])
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0, 8.0])
+def test_where_errors_are_whole_items_limits_reach_as_far_as_such_an_error(epsilon):
+    """1,000 counts of this epsilon, whose 95 % intervals are a part of an item wide: by the sum of the law itself."""
+    a = math.exp(-epsilon)
+    error = math.sqrt(2 * a) / (1 - a)
+    (low, *_), (high, *_) = simultaneous_limits([known(50, 49.75, 50.25, error)] * 1000)
+    beyond = [a ** (k + 1) / (1 + a) for k in range(40)]
+    steps = next(k for k, tail in enumerate(beyond) if tail <= 0.05 / 2000)
+    assert (low, high) == (50 - 0.25 - steps, 50 + 0.25 + steps)
 
 
 def test_one_set_has_the_first_rank_and_its_own_interval():
