@@ -47,6 +47,8 @@ class Answers:
     output: str | None = None
     is_naive: bool = False
     """Whether the times that were looked at have no offset."""
+    integers: frozenset[str] = frozenset()
+    """Fields that hold integers alone, as far as was looked."""
     guessed: frozenset[str] = frozenset()
     """Names of the answers that are a guess."""
 
@@ -88,6 +90,7 @@ def with_guesses(answers: Answers) -> Answers:
         item=answers.item or (guess.item.path if guess.item else None),
         time=answers.time or (time.path if time else None),
         unit=answers.unit or (time.unit if time and time.unit else None),
+        integers=frozenset(each.path for each in guess.fields if each.is_integer),
         is_naive=bool(time and time.is_naive and answers.unit in (None, time.unit)),
     )
     for line in _seen(guess) if guess.fields else _nothing_seen(guess, path):
@@ -159,7 +162,7 @@ def _require_list(key: str, fields: int) -> None:
         parts = json.loads(key)
     except ValueError:
         parts = None
-    if not isinstance(parts, list) or len(parts) != fields or not all(isinstance(each, str | int) for each in parts):
+    if not isinstance(parts, list) or len(parts) != fields or not all(type(each) in (str, int) for each in parts):
         raise click.UsageError(
             f"--declare: a key of {fields} fields is a list in JSON, such as {json.dumps(['a'] * fields)}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from sfm_stream.cli.init_answers import Answers
@@ -57,15 +58,16 @@ def _window(answers: Answers) -> Iterator[str]:
 
 def _keys(answers: Answers) -> Iterator[str]:
     yield 'keys = "declared"'
-    listed = ", ".join(_key(each, len(answers.keys)) for each in answers.declared)
+    listed = ", ".join(_key(each, answers) for each in answers.declared)
     yield f"declared = [{listed}]   # the public list: each has a release in every window, empty or not"
 
 
-def _key(written: str, fields: int) -> str:
-    """A declared key: text, or the list that is written as JSON where there are several fields."""
-    if fields == 1:
-        return _text(written)
-    return _list(json.loads(written))
+def _key(written: str, answers: Answers) -> str:
+    """A declared key: text, an integer where the field holds these, or the list that stands in JSON for several fields."""
+    if len(answers.keys) > 1:
+        return _list(json.loads(written))
+    is_integer = answers.keys[0] in answers.integers and re.fullmatch("-?[0-9]{1,19}", written)
+    return str(int(written)) if is_integer else _text(written)
 
 
 def _list(values: list[str] | tuple[str, ...]) -> str:

@@ -45,7 +45,7 @@ class SeenField:
     """One field of the records that were looked at. records: how many have it. distinct: how many values it has.
 
     unit: the event.time_unit in which nearly all of its values are plausible times; "" for none. is_naive: these times
-    have no offset. is_value: it is text or an integer.
+    have no offset. is_value: it is text or an integer. is_integer: all of its values are integers.
     """
 
     path: str
@@ -54,6 +54,7 @@ class SeenField:
     unit: str
     is_naive: bool
     is_value: bool
+    is_integer: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class _Column:
         unit, is_naive = _unit_of(self.values)
         kinds = [isinstance(value, str | int) and not isinstance(value, bool) for value in self.values]
         distinct = len({json.dumps(value) for value in self.values})
-        return SeenField(path, len(self.values), distinct, unit, is_naive, sum(kinds) >= _MOST * len(kinds))
+        is_integer = all(type(value) is int for value in self.values)
+        return SeenField(path, len(kinds), distinct, unit, is_naive, sum(kinds) >= _MOST * len(kinds), is_integer)
 
 
 def guess_fields(path: str) -> FieldGuess:

@@ -220,6 +220,25 @@ def test_no_field_is_proposed_that_a_configuration_cannot_name(tmp_path, name):
     assert "50 records looked at: ok 50" in here("check", tmp_path / "app.toml").stdout
 
 
+@pytest.mark.parametrize(("key", "declared"), [(7, [7, "all"]), ("7", ["7", "all"])])
+def test_a_declared_key_is_of_the_type_that_the_field_has(tmp_path, key, declared):
+    """Else every event would be dropped, as 7 and "7" are two keys."""
+    write(tmp_path / "views.jsonl", [{**each, "page": key} for each in views()])
+    keys = ("--key", "page", "--declare", "7", "--declare", "all")
+    done = init(tmp_path / "app.toml", "--input", "views.jsonl", *keys, *ASK)
+    assert done.returncode == 0, done.stderr
+    assert tomllib.loads((tmp_path / "app.toml").read_text())["privacy"]["declared"] == declared
+    assert "200 records looked at: ok 200" in here("check", tmp_path / "app.toml").stdout
+
+
+def test_a_declared_key_of_a_boolean_is_named(tmp_path):
+    write(tmp_path / "views.jsonl", views())
+    keys = ("--key", "page", "--key", "agent", "--declare", '[true, "x"]')
+    done = init(tmp_path / "app.toml", "--input", "views.jsonl", *keys, *ASK)
+    assert done.returncode == 2
+    assert "--declare: a key of 2 fields is a list in JSON" in done.stderr
+
+
 @pytest.mark.parametrize("depth", [900, 3000])
 def test_deep_objects_harm_nothing(tmp_path, depth):
     deep = b'{"u": 1, "at": 1767225600000, "d": ' + b'{"a": ' * depth + b"1" + b"}" * (depth + 1) + b"\n"
