@@ -63,7 +63,7 @@ def _keys(answers: Answers) -> Iterator[str]:
 
 
 def _key(written: str, answers: Answers) -> str:
-    """A declared key: text, an integer where the field holds these, or the list that stands in JSON for several fields."""
+    """A declared key: text, an integer where the field holds these, or a list from JSON where there are several."""
     if len(answers.keys) > 1:
         return _list(json.loads(written))
     is_integer = answers.keys[0] in answers.integers and re.fullmatch("-?[0-9]{1,19}", written)
