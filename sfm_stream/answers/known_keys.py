@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sfm_stream.answers.asked_keys import AskedKey
@@ -52,6 +53,11 @@ def known_keys(
                 return KeyPage(tuple(found), more=True)
             found.append(key)
     return KeyPage(tuple(found), more=False)
+
+
+def known_among(reader: TopicReader, terms: ReleaseTerms, keys: Iterable[bytes]) -> list[bytes]:
+    """Those of some keys, by their canonical bytes, that have a release, in the order of their bytes."""
+    return [key for key in sorted(keys) if _has_release(reader, terms.pipeline, key)]
 
 
 def _encoded(after: tuple[KeyPart, ...]) -> bytes:

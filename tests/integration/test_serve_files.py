@@ -373,6 +373,16 @@ def test_a_page_says_of_any_key_that_it_has_none_in_words_of_the_page(client):
         assert said.startswith(r"Key \u202e\u001b[0m: nothing is published")
 
 
+@pytest.mark.parametrize(
+    ("text", "offered"), [("42", "&#34;42&#34;"), ("7", None), ('"nowhere"', None), ('"\\""', None)]
+)
+def test_a_page_offers_other_keys_that_are_written_alike_where_there_are_any(client, text, offered):
+    said = re.search(
+        r"Other keys are written like this one: (.*?)</p>", client.get("/p/views/key?", params={"key": text}).text
+    )
+    assert (said and re.findall("<bdi>(.*?)</bdi>", said[1])) == (offered and [offered])
+
+
 def test_keys_behind_what_can_be_no_key_are_not_listed(client):
     after = {"after": '"\\ud800"'}
     found = problem(client.get(f"{VIEWS}/keys", params=after), 400, "question")

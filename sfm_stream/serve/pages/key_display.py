@@ -10,7 +10,7 @@ from sfm_stream.answers.asked_keys import AskedKey, asked_key
 from sfm_stream.answers.key_notation import key_of_text, key_text
 from sfm_stream.errors import SfmStreamError
 from sfm_stream.types import KeyPart
-from sfm_stream.wire.keys import decode_key, encode_key
+from sfm_stream.wire.keys import encode_key
 
 _MOST_SHOWN, _HEAD, _TAIL = 80, 56, 16
 """Characters of a key in a list: all, or so many of its beginning and of its end."""
@@ -52,10 +52,9 @@ def exact_key(text: str, fields: int) -> AskedKey:
     return asked_key(text, fields)
 
 
-def other_readings(text: str, fields: int) -> list[tuple[KeyPart, ...]]:
+def other_readings(text: str, fields: int) -> frozenset[bytes]:
     """The keys that a text may mean besides the one that it stands for: 5 may be a text, written "5"."""
-    readings = asked_key(text, fields).encoded - exact_key(text, fields).encoded
-    return [decode_key(encoded) for encoded in sorted(readings)]
+    return asked_key(text, fields).encoded - exact_key(text, fields).encoded
 
 
 def address(*path: str, **params: str | Sequence[str] | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sfm_stream.answers.answer import answer
+from sfm_stream.answers.known_keys import known_among
 from sfm_stream.answers.question import Question
 from sfm_stream.errors import IncompatibleError, NothingFound, QuestionError
 from sfm_stream.serve.pages.asked import AskedSpan, problem_words, question_of, settled_question, written_border
@@ -78,7 +79,7 @@ def key_view(served: ServedPipeline, reader: TopicReader, text: str, span: Asked
         require_few(question.span, grid)
         rows = tuple(answer(reader, served.terms, question).rows)
     except (NothingFound, IncompatibleError) as error:
-        return replace(view, problem=problem_words(error), readings=_readings(served, text, span))
+        return replace(view, problem=problem_words(error), readings=_readings(served, reader, text, span))
     made = slots(rows, question.span, grid, counted, absence(config.keys))
     made = made if span.since else _trimmed(made)
     asked = Window(made[0].window.start_ms, made[-1].window.end_ms)
@@ -146,9 +147,10 @@ def _grain_links(served: ServedPipeline, key: ShownKey, span: AskedSpan) -> list
     return links
 
 
-def _readings(served: ServedPipeline, text: str, span: AskedSpan) -> tuple[Link, ...]:
-    pipeline = served.config.pipeline.id
-    keys = [shown_key(key) for key in other_readings(text, len(served.config.event.key))]
+def _readings(served: ServedPipeline, reader: TopicReader, text: str, span: AskedSpan) -> tuple[Link, ...]:
+    """Other keys that the text may mean, as far as anything is published under them."""
+    pipeline, readings = served.config.pipeline.id, other_readings(text, len(served.config.event.key))
+    keys = [shown_key(decode_key(key)) for key in known_among(reader, served.terms, readings)]
     return tuple(Link(key.short, address("p", pipeline, "key", key=key.text, **span.query)) for key in keys)
 
 
