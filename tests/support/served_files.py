@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 from support.embedded_runs import HOUR_MS, START_MS, run_here, write_config, write_events
@@ -53,3 +54,11 @@ def asked_server(*configs: Path) -> Iterator[httpx.Client]:
         httpx.Client(base_url=f"http://{server.host}:{server.port}", timeout=PATIENCE_S) as client,
     ):
         yield client
+
+
+def problem(answer: httpx.Response, status: int, kind: str) -> dict[str, Any]:
+    """The problem document of an answer, which is of this kind."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    found: dict[str, Any] = answer.json()
+    assert (found["status"], found["type"]) == (status, f"/v1/docs#{kind}")
+    return found
