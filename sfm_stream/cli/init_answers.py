@@ -214,7 +214,7 @@ def _number(text: str, default: str) -> Decimal:
     while True:
         written = click.prompt(text, default=default, err=True)
         try:
-            if (number := Decimal(written)) > 0:
+            if (number := Decimal(written)).is_finite() and number > 0:
                 return number
         except ArithmeticError:
             pass

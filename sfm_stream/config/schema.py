@@ -62,7 +62,7 @@ _SHARE = {"minimum": 0, "exclusiveMaximum": 1}
 _BUCKETS = {"enum": [1 << bits for bits in range(MIN_BUCKETS.bit_length() - 1, MAX_BUCKETS.bit_length())]}
 _LEVELS = {"minimum": MIN_LEVELS, "maximum": MAX_LEVELS}
 _BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
-    ("EventTable", "time_unit"): {"pattern": f"^({'|'.join((*NUMERIC_UNITS, ISO8601))}|.*%.*)$"},
+    ("EventTable", "time_unit"): {"pattern": f"^({'|'.join((*NUMERIC_UNITS, ISO8601))})$|%"},
     ("PrivacyTable", "epsilon"): _EPSILON,
     ("PrivacyTable", "epsilon_selection"): _EPSILON,
     ("PrivacyTable", "delta_selection"): {"minimum": float(MIN_DELTA), "exclusiveMaximum": 1},

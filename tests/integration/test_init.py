@@ -296,13 +296,14 @@ def on_a_terminal(folder: Path, answers: str, *options: str) -> tuple[int, str]:
 def test_on_a_terminal_it_asks_and_proposes(tmp_path):
     """File, key, item, time, unit, as they are proposed; a span that is none and one that is; the budget."""
     write(tmp_path / "views.jsonl", views())
-    answers = "views.jsonl\n\n\n\n\n" + "7x\n5\n9\n" + "day\n300\n9000\nn\n" + "free\n2\n"
+    answers = "views.jsonl\n\n\n\n\n" + "7x\n5\n9\n" + "day\n300\n9000\nn\n" + "free\ninf\n2\n"
     code, shown = on_a_terminal(tmp_path, answers)
     assert code == 0, shown
     assert SECRET not in shown
     assert "Count by which field (several with commas) [page]" in shown
     assert "'7x' is no span" in shown
     assert "'free' is no number above 0" in shown
+    assert "'inf' is no number above 0" in shown
     checked = here("check", tmp_path / "app.toml")
     assert "200 records looked at: ok 200" in checked.stdout
     assert load_config(tmp_path / "app.toml").budget.epsilon_per_day <= 2

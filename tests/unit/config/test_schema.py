@@ -163,6 +163,7 @@ def values() -> st.SearchStrategy[Any]:
 @given(path=st.sampled_from(PLACES), value=values())
 @example(("spans", 0, "buckets"), 4097)
 @example(("event", "time_unit"), "minutes")
+@example(("event", "time_unit"), "at\n%Y")
 @example(("input",), {"path": "x", "pat": 1})
 def test_a_single_setting_is_judged_as_the_loader_judges_it(path, value):
     data = changed(path, value)
