@@ -39,7 +39,8 @@ def asked_span(config: Config, since: str | None, until: str | None, grain: str)
 
     inside = [t for t, given in ((start_ms, since), (end_ms, until)) if given and around(t).start_ms != t]
     if inside:
-        what = f"a window of {config.window.size}" if grain == "window" else f"a {grain}"
+        named = {"window": f"a window of {config.window.size}", "hour": "an hour"}
+        what = named.get(grain, f"a {grain}")
         times = " and ".join(local(time_ms, calendar.zone) for time_ms in inside)
         nearest = _nearest(Window(start_ms, end_ms), around, calendar.zone)
         raise QuestionError(

@@ -62,7 +62,7 @@ def test_times_are_those_of_the_zone_and_keys_are_looked_for_by_their_bytes(conf
 
 def test_rollups_of_every_grain_are_asked_for_on_borders_of_the_finest(config):
     assert parse_question(config, None, since="2026-01-01 01:00").span.start_ms == START_MS
-    with pytest.raises(QuestionError, match="is inside a hour"):
+    with pytest.raises(QuestionError, match="is inside an hour, which"):
         parse_question(config, None, since="2026-01-01 01:15")
 
 
