@@ -18,8 +18,8 @@ needed. docs/client.md has the columns.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sfm_stream.answers.asked import Asked
     from sfm_stream.client.answer_table import AnswerTable
-    from sfm_stream.client.asked import Asked
     from sfm_stream.client.published_answers import PublishedAnswers, open_answers
 else:
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from sfm_stream.answers.key_notation import finite
 from sfm_stream.answers.pairs import PairAnswer
-from sfm_stream.answers.row_json import row_json
-from sfm_stream.estimation.estimate import Estimate
+from sfm_stream.answers.row_json import estimate_json, row_json
 
 
 def pair_json(pair: PairAnswer) -> dict[str, object]:
@@ -16,20 +14,9 @@ def pair_json(pair: PairAnswer) -> dict[str, object]:
     return {
         "first": row_json(pair.first),
         "second": row_json(pair.second),
-        "both": _estimate_json(pair.parts.both),
-        "only_first": _estimate_json(pair.parts.only_first),
-        "only_second": _estimate_json(pair.parts.only_second),
-        "either": _estimate_json(pair.parts.either),
+        "both": estimate_json(pair.parts.both),
+        "only_first": estimate_json(pair.parts.only_first),
+        "only_second": estimate_json(pair.parts.only_second),
+        "either": estimate_json(pair.parts.either),
         "noise_epsilon": pair.parts.epsilon,
-    }
-
-
-def _estimate_json(estimate: Estimate) -> dict[str, object]:
-    return {
-        "estimate": estimate.value,
-        "standard_error": finite(estimate.standard_error),
-        "low": estimate.low,
-        "high": finite(estimate.high),
-        "confidence": estimate.confidence,
-        "status": str(estimate.status),
     }

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from sfm_stream.cli.check_report import sample_json, say, say_restart
-from sfm_stream.cli.config import describe
 from sfm_stream.cli.noise_warnings import noise_of, warn_of_noise
 from sfm_stream.cli.output import echo_json
 from sfm_stream.composition.file_sample import sample_file
@@ -34,7 +33,7 @@ def check(config: Path, records: int, as_json: bool) -> None:
     loaded = load_config(config)
     missing, looked_at, restart = _look(loaded, records)
     hint = "" if loaded.on_cluster else format_hint(loaded.input_path)
-    statement, noise = describe(loaded), noise_of(loaded)
+    statement, noise = loaded.statement, noise_of(loaded)
     if as_json:
         shown = None if looked_at is None else sample_json(looked_at) | {"looks_like": hint or None}
         facts = {"valid": True, "missing_topics": missing, "sample": shown, "statement": statement}

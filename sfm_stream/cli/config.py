@@ -11,7 +11,6 @@ import click
 from sfm_stream.cli.output import echo_json
 from sfm_stream.cli.toml import toml_lines
 from sfm_stream.config.config import Config, load_config
-from sfm_stream.privacy.statement import statement
 
 
 @click.group()
@@ -29,7 +28,7 @@ def show(config: Path, only_statement: bool, as_json: bool) -> None:
     It is TOML that can be used as a configuration in the same folder; the statement is in comments.
     """
     loaded = load_config(config)
-    words = describe(loaded)
+    words = loaded.statement
     if as_json:
         echo_json({"settings": _plain(loaded), "fingerprint": loaded.own_fingerprint, "statement": words})
     elif only_statement:
@@ -51,18 +50,6 @@ def schema() -> None:
     from sfm_stream.config.schema import config_schema  # the generator, which no other command needs
 
     click.echo(json.dumps(config_schema(), indent=2))
-
-
-def describe(config: Config) -> str:
-    """The privacy statement of a configuration."""
-    return statement(
-        config.pipeline.id,
-        config.unit,
-        config.keys,
-        config.budget,
-        config.clock_margin_ms,
-        config.whole,
-    )
 
 
 def _plain(config: Config) -> dict[str, dict[str, Any]]:

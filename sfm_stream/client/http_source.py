@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from sfm_stream.client.asked import Asked
+from sfm_stream.answers.asked import Asked
 from sfm_stream.client.source import AnswerTerms, JsonObject
 from sfm_stream.errors import (
     BrokerAway,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
+from sfm_stream.answers.asked import Asked
 from sfm_stream.client.answer_table import AnswerTable
-from sfm_stream.client.asked import Asked
 from sfm_stream.client.columns import compared_columns, estimate_columns, part_columns, ranked_columns
 from sfm_stream.client.source import AnswerSource, JsonObject
 from sfm_stream.config.config import load_config

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 
 from sfm_stream.answers.answer import answer
+from sfm_stream.answers.asked import Asked
 from sfm_stream.answers.compared import compare
 from sfm_stream.answers.compared_json import compared_json
 from sfm_stream.answers.completeness import completeness
@@ -18,12 +18,10 @@ from sfm_stream.answers.ranked_json import ranked_json
 from sfm_stream.answers.release_terms import release_terms
 from sfm_stream.answers.row_json import row_json
 from sfm_stream.answers.top_keys import top_keys
-from sfm_stream.client.asked import Asked
 from sfm_stream.client.source import AnswerTerms, JsonObject
 from sfm_stream.composition.published import published
 from sfm_stream.config.config import Config
 from sfm_stream.errors import QuestionError
-from sfm_stream.privacy.statement import statement
 
 
 class PublishedSource:
@@ -66,9 +64,7 @@ class PublishedSource:
         return completeness_json(completeness(self._reader, self._release_terms))
 
     def statement(self) -> str:
-        config = self._config
-        named: dict[str, Any] = {"clock_margin_ms": config.clock_margin_ms, "whole": config.whole}
-        return statement(config.pipeline.id, config.unit, config.keys, config.budget, **named)
+        return self._config.statement
 
     def close(self) -> None:
         self._open.close()

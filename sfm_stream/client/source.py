@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from sfm_stream.client.asked import Asked
+from sfm_stream.answers.asked import Asked
 
 JsonObject: TypeAlias = Mapping[str, Any]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr, V
 from sfm_stream.config.config import Config
 from sfm_stream.config.setting_errors import explained
 from sfm_stream.config.tables import SettingsTable
+from sfm_stream.config.toml_text import toml_table, toml_text
 from sfm_stream.config.values import Instant, KeyEntry, SpanName
 from sfm_stream.errors import ConfigError
 from sfm_stream.events.event_schema import ISO8601, NUMERIC_UNITS
@@ -83,12 +83,7 @@ class Cases(SettingsTable):
 
 def parse_cases(text: str, name: str, config: Config) -> Cases:
     """The cases in the text of a file, as they fit a configuration. Raises ConfigError with every problem found."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name}: not TOML: {error}") from None
-    except (ValueError, ArithmeticError, RecursionError):
-        raise ConfigError(f"{name}: a number in it, or the depth of its brackets, is out of all bounds") from None
+    table = toml_table(text, name)
     try:
         parsed = Cases.model_validate(table)
     except ValidationError as error:
@@ -113,13 +108,7 @@ def record_of(case: Case, config: Config) -> bytes | None:
 
 def load_cases(path: Path, config: Config) -> Cases:
     """As parse_cases, of a file."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text") from None
-    return parse_cases(text, str(path), config)
+    return parse_cases(toml_text(path), str(path), config)
 
 
 def _misfits(parsed: Cases, number: int, config: Config) -> list[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -33,6 +32,7 @@ from sfm_stream.config.tables import (
     WindowTable,
     WorkerTable,
 )
+from sfm_stream.config.toml_text import toml_table, toml_text
 from sfm_stream.errors import ConfigError, UsageError
 from sfm_stream.events.event_schema import MAX_TIME_MS, EventSchema
 from sfm_stream.pipeline.counting.plan import CountingPlan, Limits
@@ -41,6 +41,7 @@ from sfm_stream.privacy.budget import Budget
 from sfm_stream.privacy.epsilon import plain
 from sfm_stream.privacy.key_rules import KeyRule, PresenceIsPublic, SelectedKeys
 from sfm_stream.privacy.released_span import ReleasedSpan, names_in_records, widest
+from sfm_stream.privacy.statement import statement
 from sfm_stream.readable import decimal_text
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
@@ -146,6 +147,11 @@ class Config:
     def clock_margin_ms(self) -> int | None:
         """How far arrival times may step back; None where the log does not give them."""
         return self.window.clock_margin if self._log_gives_arrivals else None
+
+    @property
+    def statement(self) -> str:
+        """The privacy statement, in paragraphs of plain text."""
+        return statement(self.pipeline.id, self.unit, self.keys, self.budget, self.clock_margin_ms, self.whole)
 
     @property
     def _log_gives_arrivals(self) -> bool:
@@ -275,23 +281,12 @@ class Config:
 
 def load_config(path: Path) -> Config:
     """The configuration in a TOML file. Raises ConfigError with every problem found, each with its setting."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text") from None
-    return parse_config(text, path.parent, str(path))
+    return parse_config(toml_text(path), path.parent, str(path))
 
 
 def parse_config(text: str, folder: Path, name: str = "configuration") -> Config:
     """As load_config, from text; relative paths are taken from `folder`."""
-    try:
-        table = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name}: not TOML: {error}") from None
-    except (ValueError, ArithmeticError, RecursionError):
-        raise ConfigError(f"{name}: a number in it, or the depth of its brackets, is out of all bounds") from None
+    table = toml_table(text, name, Decimal)
     try:
         settings = Settings.model_validate(table)
     except ValidationError as error:

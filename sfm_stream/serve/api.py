@@ -21,10 +21,8 @@ from sfm_stream.answers.question import Question
 from sfm_stream.answers.ranked_json import ranked_json
 from sfm_stream.answers.row_json import row_json
 from sfm_stream.answers.top_keys import top_keys
-from sfm_stream.clock import now_ms
 from sfm_stream.config.tables import ServeTable
 from sfm_stream.errors import NothingFound
-from sfm_stream.privacy.statement import statement
 from sfm_stream.serve import models
 from sfm_stream.serve.queries import EstimatesQuery, KeysQuery, TopQuery, TwoSpansQuery, question_mark, require_span
 from sfm_stream.serve.refusals import TooMuchAsked
@@ -84,10 +82,7 @@ class _Api:
 
     def statement(self, request: Request, pipeline: str) -> Response:
         """The privacy statement: what is promised to whom, in words and numbers."""
-        config = self._served(pipeline).config
-        words = statement(
-            config.pipeline.id, config.unit, config.keys, config.budget, config.clock_margin_ms, config.whole
-        )
+        words = self._served(pipeline).config.statement
         return self._document(request, {"pipeline": pipeline, "statement": words}, words)
 
     def keys(self, request: Request, pipeline: str, query: Annotated[KeysQuery, Query()]) -> Response:
@@ -104,7 +99,7 @@ class _Api:
     def estimates(self, request: Request, pipeline: str, query: Annotated[EstimatesQuery, Query()]) -> Response:
         """Distinct counts with their intervals: a row for each key and span."""
         served = self._served(pipeline)
-        question = self._within(query.question(served.config, now_ms()))
+        question = self._within(query.asked.question(served.config))
 
         def make() -> Iterator[bytes]:
             with served.reader() as reader:
@@ -124,7 +119,7 @@ class _Api:
     def top(self, request: Request, pipeline: str, query: Annotated[TopQuery, Query()]) -> Response:
         """The keys with the largest numbers in one span, with the ranks that their intervals leave open."""
         served = self._served(pipeline)
-        question = self._within(query.question(served.config, now_ms(), "range"))
+        question = self._within(query.asked.question(served.config, "range"))
 
         def make() -> Iterator[bytes]:
             with served.reader() as reader:

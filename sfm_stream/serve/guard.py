@@ -78,9 +78,9 @@ class Guard:
                 await refusal(inner, receive, guarded)
         route = getattr(inner.get("route"), "path", "none")
         seconds, status = monotonic_s() - started_s, statuses[0] if statuses else 500
-        self._answered(route, status, seconds)
         fields = {"method": method[:16], "route": route, "status": status, "ms": round(1000 * seconds)}
         _log.info("answered", extra=fields)
+        self._answered(route, status, seconds)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):

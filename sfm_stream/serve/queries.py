@@ -8,8 +8,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sfm_stream.answers.asked import Asked
 from sfm_stream.answers.key_notation import key_of_text
-from sfm_stream.answers.question import Question, parse_question
+from sfm_stream.answers.question import Question
 from sfm_stream.clock import now_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import QuestionError
@@ -52,11 +53,9 @@ class SpanQuery(BaseModel):
     last: Last = None
     joined: Joined = False
 
-    def question(self, config: Config, asked_ms: int, usual: Grain | None = None) -> Question:
-        """The question. usual: its grain where none is given. Raises QuestionError."""
-        usual = usual or ("range" if self.last or (self.since and self.until) else "day")
-        grain = self.by or usual
-        return parse_question(config, grain, self.key, self.since, self.until, self.last, asked_ms, self.joined)
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.key, self.by, self.since, self.until, self.last, self.joined)
 
 
 class EstimatesQuery(SpanQuery):
@@ -84,19 +83,11 @@ class TwoSpansQuery(SpanQuery):
     def questions(self, config: Config) -> tuple[Question, Question]:
         """Both questions, asked at one time. Raises QuestionError, which names the parameter of the wrong one."""
         asked_ms = now_ms()
-        first = self.question(config, asked_ms, "range")
-        has_span = any((self.other_since, self.other_until, self.other_last))
-        if not has_span and not self.other_key:
-            raise QuestionError(
-                "nothing to compare with: give other_key, or another span with other_from and other_to, or other_last"
-            )
-        since, until, last = (
-            (self.other_since, self.other_until, self.other_last) if has_span else (self.since, self.until, self.last)
-        )
-        joined = self.joined if self.other_joined is None else self.other_joined
-        keys, by = self.other_key or self.key, self.other_by or self.by or "range"
+        first = self.asked.question(config, "range", asked_ms)
+        span = self.other_since, self.other_until, self.other_last
+        second = Asked(self.other_key, self.other_by, *span, self.other_joined)
         try:
-            return first, parse_question(config, by, keys, since, until, last, asked_ms, joined)
+            return first, second.beside(self.asked).question(config, "range", asked_ms)
         except QuestionError as error:
             part = error.part and f"other_{error.part.removeprefix('--')}"
             raise QuestionError(error.problem, part) from None

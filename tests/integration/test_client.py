@@ -19,7 +19,7 @@ from support.embedded_runs import asked, run_here, write_config, write_events
 
 from sfm_stream.answers import AnswerTable, Asked, PublishedAnswers, open_answers
 from sfm_stream.config.config import load_config
-from sfm_stream.errors import BrokerAway, NothingFound, QuestionError, StateError, UsageError
+from sfm_stream.errors import BrokerAway, ConfigError, NothingFound, QuestionError, StateError, UsageError
 from sfm_stream.serve.http_server import HttpServer
 from sfm_stream.serve.server import serving
 
@@ -240,6 +240,8 @@ def test_a_wrong_question_is_an_error_of_the_package(app, views):
         views.estimates(["fr,/none"], last="1d")
     with pytest.raises(UsageError, match="is of pipeline views, not of clicks"):
         open_answers(app, "clicks")
+    with pytest.raises(ConfigError, match="an output file: give the configuration"):
+        open_answers(load_config(app).output_path)
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "polars", "pandas"])

@@ -146,7 +146,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ),
     ("only_coins_take_entropy", "privacy/coins.py", "import ssl"),
     ("only_coins_take_entropy", "sketch/sfm.py", "import os\nx = os.path"),
-    ("input_and_output_have_their_place", "config/config.py", "x = path.read_text()"),
+    ("input_and_output_have_their_place", "config/toml_text.py", "x = path.read_text()"),
     (
         "input_and_output_have_their_place",
         "transport/files/sqlite_log.py",

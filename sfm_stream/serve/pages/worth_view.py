@@ -15,7 +15,6 @@ from sfm_stream.planning.forecast import planned_span, source_of
 from sfm_stream.planning.level import KNOWN, Level
 from sfm_stream.planning.noise import questions_of
 from sfm_stream.privacy.epsilon import plain
-from sfm_stream.privacy.statement import statement
 from sfm_stream.readable import decimal_text
 from sfm_stream.serve.pages.error_chart import ErrorChart, error_chart
 from sfm_stream.serve.pages.number_text import share_text
@@ -76,9 +75,8 @@ def worth_view(served: ServedPipeline, reader: TopicReader) -> WorthView:
     config = served.config
     levels = _levels(config)
     budget = config.budget
-    words = statement(config.pipeline.id, config.unit, config.keys, budget, config.clock_margin_ms, config.whole)
     return WorthView(
-        statement=tuple(words.split("\n\n")),
+        statement=tuple(config.statement.split("\n\n")),
         levels=tuple(_line(number, *level) for number, level in enumerate(levels, 1)),
         charts=tuple(error_chart([(name, level) for name, _, level in levels], SIZES[-1], size) for size in _SIZES),
         spent=_spent(served, reader),

@@ -1,4 +1,4 @@
-"""What is asked, as texts: the parts of a question that the command line and the API have too."""
+"""What is asked, as texts: the parts of a question that the client and the API of a server give."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class Asked:
             if (value := getattr(self, name)) is not None and not isinstance(value, str):
                 raise QuestionError(f"expected a text, got {type(value).__name__}", name)
 
-    def question(self, config: Config, usual: str | None = None) -> Question:
+    def question(self, config: Config, usual: str | None = None, asked_ms: int | None = None) -> Question:
         """The question to the pipeline of a configuration. usual: its grain where `by` is not given.
 
-        Raises QuestionError.
+        asked_ms: as in parse_question. Raises QuestionError.
         """
         usual = usual or ("range" if self.last or (self.since and self.until) else "day")
-        grain = self.by or usual
-        return parse_question(config, grain, self.keys, self.since, self.until, self.last, joined=bool(self.joined))
+        span = self.since, self.until, self.last
+        return parse_question(config, self.by or usual, self.keys, *span, asked_ms, bool(self.joined))
 
     def beside(self, first: Asked) -> Asked:
         """The question as the second of two: what it does not give is that of the first. Raises QuestionError."""
         has_span = any((self.since, self.until, self.last))
         if not has_span and not self.keys:
-            raise QuestionError("nothing to compare with: the second question gives neither keys nor a span")
+            raise QuestionError("nothing to compare with: give the second one keys, or a span")
         spanned = self if has_span else replace(self, since=first.since, until=first.until, last=first.last)
         joined = first.joined if self.joined is None else self.joined
         return replace(spanned, keys=self.keys or first.keys, by=self.by or first.by, joined=joined)

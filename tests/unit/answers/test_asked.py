@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sfm_stream.client.asked import Asked
+from sfm_stream.answers.asked import Asked
 from sfm_stream.errors import QuestionError
 
 WEEK = Asked(["/home"], "range", last="7d", joined=True)
