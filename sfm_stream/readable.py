@@ -11,6 +11,7 @@ import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from sfm_stream.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
@@ -24,6 +25,7 @@ _UNSEEN = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)  # the rows of an answer have the same few
 def instant(time_ms: int) -> str:
     """ISO 8601 in UTC, to the second where that is exact; beyond the year 9999 milliseconds, which need no calendar."""
     if not _FIRST_MS <= time_ms <= _LAST_MS:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from operator import itemgetter
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,6 +20,11 @@ CREATE TABLE answer_rows (
     PRIMARY KEY (start_ms, end_ms, key, epoch, partition)
 ) WITHOUT ROWID;
 """
+_INSERT = "INSERT INTO answer_rows VALUES (?, ?, ?, ?, ?, ?)"
+_HELD_BYTES, _ROW_BYTES, _PART_BYTES = 4 << 20, 2000, 200
+"""Of the rows that are held in memory; about what each takes there, and each window or key in it. Where there are more,
+all of them are in a table."""
+_Place: TypeAlias = tuple[int, int, bytes, int, int]
 
 
 class _Figures(msgspec.Struct, array_like=True, frozen=True):
@@ -46,7 +53,9 @@ class AnswerRows(Collection[AnswerRow]):
     """
 
     def __init__(self) -> None:
-        self._held = Scratch(_TABLES)
+        self._few: list[tuple[_Place, AnswerRow]] = []
+        self._room = _HELD_BYTES
+        self._held: Scratch | None = None
         self.keys: set[bytes] = set()
 
     def add(self, row: AnswerRow, partition: int = 0) -> None:
@@ -54,15 +63,26 @@ class AnswerRows(Collection[AnswerRow]):
         key = encode_key(row.key)
         joined = tuple(map(encode_key, row.keys))
         self.keys.update(joined or [key])
-        figures = _ENCODER.encode(_Figures(**{name: getattr(row, name) for name in _FIELDS}, joined=joined))
         place = row.window.start_ms, row.window.end_ms, key, row.epoch, partition
-        self._held.run("INSERT INTO answer_rows VALUES (?, ?, ?, ?, ?, ?)", (*place, figures))
+        if self._held is None:
+            parts = len(row.missing or ()) + len(joined)
+            self._room -= _ROW_BYTES + _PART_BYTES * parts + len(key) + sum(map(len, joined))
+            if self._room >= 0:
+                self._few.append((place, row))
+                return
+            self._held = Scratch(_TABLES)
+            self._held.run_each(_INSERT, ((*each, _encoded(of_it)) for each, of_it in self._few))
+            self._few.clear()
+        self._held.run(_INSERT, (*place, _encoded(row)))
 
     def __iter__(self) -> Iterator[AnswerRow]:
         return (row for row, _ in self.with_partitions())
 
     def with_partitions(self) -> Iterator[tuple[AnswerRow, int]]:
         """Each row, with its partition."""
+        if self._held is None:
+            yield from ((row, place[-1]) for place, row in sorted(self._few, key=itemgetter(0)))
+            return
         query = "SELECT * FROM answer_rows ORDER BY start_ms, end_ms, key, epoch, partition"
         for start_ms, end_ms, key, epoch, partition, encoded in self._held.rows(query):
             figures = _DECODER.decode(encoded)
@@ -71,7 +91,7 @@ class AnswerRows(Collection[AnswerRow]):
             yield AnswerRow(key=decode_key(key), window=Window(start_ms, end_ms), epoch=epoch, **values), partition
 
     def __len__(self) -> int:
-        return int(self._held.row("SELECT count(*) FROM answer_rows")[0])
+        return len(self._few) if self._held is None else int(self._held.row("SELECT count(*) FROM answer_rows")[0])
 
     def __contains__(self, row: object) -> bool:
         return any(row == each for each in self)
@@ -80,3 +100,8 @@ class AnswerRows(Collection[AnswerRow]):
         return isinstance(other, Collection) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # rows are added
+
+
+def _encoded(row: AnswerRow) -> bytes:
+    values = {name: getattr(row, name) for name in _FIELDS}
+    return _ENCODER.encode(_Figures(**values, joined=tuple(map(encode_key, row.keys))))

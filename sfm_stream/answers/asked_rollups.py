@@ -12,6 +12,7 @@ from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import StoredRecord
 from sfm_stream.wire.codec import RollupRecord
 from sfm_stream.wire.heads import RollupHead
+from sfm_stream.wire.rollup_form import RollupForms
 
 _HELD_BYTES, _HELD_BESIDE = 4 << 20, 600
 """Of the records that are held in place of a second look-up, and about what each takes beside its value."""
@@ -26,7 +27,8 @@ def newest_rollups(
     after the first time is not in the answer.
     """
     known, held, room = KnownRecords(), list[tuple[StoredRecord, RollupHead]](), _HELD_BYTES
-    for stored, head in rollup_heads(reader, pipeline, question):
+    forms = RollupForms()
+    for stored, head in rollup_heads(reader, pipeline, question, forms):
         before = known.newest((head.epoch, head.partition, head.window, stored.key), head.revision)
         if before is not None:
             omitted.duplicates += head.revision == before
@@ -36,7 +38,7 @@ def newest_rollups(
             held.append((stored, head))
         else:
             held.clear()
-    for stored, head in held if room >= 0 else rollup_heads(reader, pipeline, question):
+    for stored, head in held if room >= 0 else rollup_heads(reader, pipeline, question, forms):
         # Each newest revision is taken out when it is met first: a second record of it is a copy.
         if known.take((head.epoch, head.partition, head.window, stored.key), head.revision):
-            yield rollup_of(stored)
+            yield rollup_of(stored, forms)

@@ -12,6 +12,7 @@ from sfm_stream.units import CALENDAR_UNITS, ROLLUPS, SKETCHES
 from sfm_stream.windows.grid import HOUR, grid_of
 from sfm_stream.wire.codec import CloseMarker, Release, RollupRecord, WireRecord, decode_at
 from sfm_stream.wire.heads import ReleaseHead, RollupHead, head_at
+from sfm_stream.wire.rollup_form import RollupForms
 
 
 def close_markers(reader: TopicReader, pipeline: str, since_ms: int, until_ms: int) -> Iterator[CloseMarker]:
@@ -32,16 +33,27 @@ def heads_of_ends(reader: TopicReader, pipeline: str, since_ms: int, until_ms: i
 
 def release_heads(reader: TopicReader, pipeline: str, question: Question) -> Iterator[tuple[StoredRecord, ReleaseHead]]:
     """Every record of a release that a question asks for, copies too, with its head. In any order."""
-    for stored, head in _asked(reader, SKETCHES, question):
+    for stored, head in _asked(reader, SKETCHES, question, head_at):
         if isinstance(head, ReleaseHead) and head.pipeline == pipeline:
             yield stored, head
 
 
-def rollup_heads(reader: TopicReader, pipeline: str, question: Question) -> Iterator[tuple[StoredRecord, RollupHead]]:
-    """Every revision that a question asks for of a roll-up of its grain, with its head. In any order."""
-    for stored, head in _asked(reader, ROLLUPS, question):
+def rollup_heads(
+    reader: TopicReader, pipeline: str, question: Question, forms: RollupForms | None = None
+) -> Iterator[tuple[StoredRecord, RollupHead]]:
+    """Every revision that a question asks for of a roll-up of its grain, with its head. In any order.
+
+    forms: those that the records are to be read with after, which learn from their heads.
+    """
+    for stored, head in _asked(reader, ROLLUPS, question, (forms or RollupForms()).head_at):
         if isinstance(head, RollupHead) and head.pipeline == pipeline and question.grain in (None, head.grain):
             yield stored, head
+
+
+def release_head(stored: StoredRecord) -> ReleaseHead | None:
+    """The head of the release that is stored; None for a close marker. Raises FormatError naming where."""
+    head = head_at(_place(SKETCHES, stored), stored.value)
+    return head if isinstance(head, ReleaseHead) else None
 
 
 def decoded(topic: str, stored: StoredRecord) -> WireRecord:
@@ -57,22 +69,25 @@ def release_of(stored: StoredRecord) -> Release:
     raise _not_under_its_key(SKETCHES, stored)
 
 
-def rollup_of(stored: StoredRecord) -> RollupRecord:
+def rollup_of(stored: StoredRecord, forms: RollupForms) -> RollupRecord:
     """The roll-up that is stored, of which the head was read. Raises FormatError naming where."""
-    record = decoded(ROLLUPS, stored)
+    record = forms.decode_at(_place(ROLLUPS, stored), stored.value)
     if isinstance(record, RollupRecord) and record.key == stored.key:
         return record
     raise _not_under_its_key(ROLLUPS, stored)
 
 
 def _asked(
-    reader: TopicReader, topic: str, question: Question
+    reader: TopicReader,
+    topic: str,
+    question: Question,
+    head_of: Callable[[str, bytes], ReleaseHead | RollupHead | None],
 ) -> Iterator[tuple[StoredRecord, ReleaseHead | RollupHead]]:
     """Records whose window lies in the span, by their stamps, which are the ends of windows, and by their keys."""
     span = question.span
     since_ms = span.start_ms + 1 if span.start_ms else 0
     for stored in reader.look_up(topic, since_ms, span.end_ms, question.encoded_keys, _stamped(question)):
-        head = head_at(_place(topic, stored), stored.value)
+        head = head_of(_place(topic, stored), stored.value)
         if head is not None and question.asks_for(head.window, stored.key):
             yield stored, head
 

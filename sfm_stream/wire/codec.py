@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from sfm_stream.errors import FormatError, ShapeError, UsageError
@@ -21,8 +23,8 @@ from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.types import Window
 from sfm_stream.wire.count_fields import count_fields, count_of, epsilon_of_text, epsilon_text
-from sfm_stream.wire.fields import named, peek_version, pieces, read_array, require_bytes, require_canonical
-from sfm_stream.wire.record_layouts import FIGURES, LAYOUTS, MARKER, RELEASE, ROLLUP
+from sfm_stream.wire.fields import peek_version, pieces, read_array, require_bytes, require_canonical
+from sfm_stream.wire.record_layouts import FIGURES, FORMS, LAYOUTS, MARKER, RELEASE, ROLLUP
 from sfm_stream.wire.records import STATUSES, CloseMarker, Release, RollupRecord, WireRecord
 from sfm_stream.wire.tally_fields import planes_of, require_length, sizes_of, tally_of
 
@@ -46,12 +48,15 @@ _DAMAGED = "the record is not as it was written: restore it from a copy. Nothing
 _TAKEN_AS_THEY_ARE = ("windows", "decided", "released", "complete", "revision", *FIGURES)
 """Fields of a roll-up whose values are those of the record of the same name."""
 
+_taken = attrgetter(*_TAKEN_AS_THEY_ARE)
+
 _R = TypeVar("_R", Release, CloseMarker, RollupRecord)
 
 
 def encode(record: WireRecord) -> bytes:
     """The bytes of a record. Cannot fail: records are valid by construction and far below 64 MiB."""
-    return b"".join(written(record))
+    version, kind, values = _values_of(record)
+    return FORMS[version][kind].packed(values)
 
 
 def decode(data: bytes) -> WireRecord:
@@ -68,8 +73,9 @@ def decode(data: bytes) -> WireRecord:
     if type(kind) is not int or kind not in layouts:
         problem = f"{kind} is unknown" if type(kind) is int else "expected uint64 as the second field"
         raise FormatError("kind", f"{problem}; version {version} knows {_listed(layouts)}")
-    record = _BUILDERS[kind](named(layouts[kind], fields))
-    require_canonical(layouts[kind], written(record), data)
+    record = _BUILDERS[kind](FORMS[version][kind].named(fields))
+    if encode(record) != data:
+        require_canonical(layouts[kind], written(record), data)
     return record
 
 
@@ -110,6 +116,12 @@ def _only(wanted: type[_R], record: WireRecord) -> _R:
 
 def written(record: WireRecord) -> list[bytes]:
     """The bytes of the header and of each field, in order; joined they are what `encode` gives."""
+    version, kind, values = _values_of(record)
+    return pieces(LAYOUTS[version][kind], values)
+
+
+def _values_of(record: WireRecord) -> tuple[int, int, list[object]]:
+    """Version and kind of a record, and the values of its fields in wire order."""
     values: dict[str, object] = {
         "pipeline": record.pipeline,
         "epoch": record.epoch,
@@ -130,7 +142,7 @@ def written(record: WireRecord) -> list[bytes]:
         version = 3
     layout = LAYOUTS[version][kind]
     values |= {"version": version, "kind": kind, "span": record.span or ""}
-    return pieces(layout, [values[field.name] for field in layout])
+    return version, kind, [values[field.name] for field in layout]
 
 
 def _release_values(record: Release) -> dict[str, object]:
@@ -165,7 +177,7 @@ def _rollup_values(record: RollupRecord) -> dict[str, object]:
         **_window_values(record.window),
         "zone": record.zone,
         "unit": record.unit,
-        **{name: getattr(record, name) for name in _TAKEN_AS_THEY_ARE},
+        **dict(zip(_TAKEN_AS_THEY_ARE, _taken(record), strict=True)),
         "status": STATUSES.index(record.status),
         **_shape_values(record.of_releases),
         "count_epsilon": epsilon_text(record.count_epsilon),
@@ -250,10 +262,14 @@ def _source(values: dict[str, Any]) -> tuple[str, int, int, int]:
 
 def _shape(values: dict[str, Any]) -> SketchShape:
     try:
-        return SketchShape(values["buckets"], values["levels"])
+        return _shape_of(values["buckets"], values["levels"])
     except ShapeError as error:
         field, _, problem = str(error).partition(": ")  # SketchShape names the dimension first
         raise FormatError(field, problem) from None
+
+
+_shape_of = lru_cache(maxsize=64)(SketchShape)
+"""All records of a pipeline have the same one. The numbers are integers as read, so equal ones are the same."""
 
 
 def _sketch(

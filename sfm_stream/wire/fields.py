@@ -11,7 +11,9 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeAlias, cast
 
 import msgpack  # type: ignore[import-untyped]  # no stubs are published; read_array checks the type of every field
 
@@ -68,6 +70,10 @@ def _bin32(value: bytes) -> bytes:
     return _BIN32.pack(0xC6, len(value)) + value
 
 
+def _flag(value: bool) -> bytes:
+    return b"\xc3" if value else b"\xc2"
+
+
 def _generic(value: object) -> bytes:
     return bytes(msgpack.packb(value, use_bin_type=True))
 
@@ -80,12 +86,16 @@ def _text(value: str) -> bytes:
 UINT = WireType("uint64", int, _uint64)
 INT = WireType("int64", int, _int64)
 REAL = WireType("float64", float, _float64)
-FLAG = WireType("bool", bool, _generic)
+FLAG = WireType("bool", bool, _flag)
 TEXT = WireType("str", str, _text)
 DIGEST = WireType("bin8", bytes, _generic)
 BITMAP = WireType("bin32", bytes, _bin32)
 KEY = WireType("array", list, bytes)
 """A nested array, given as its canonical bytes."""
+
+
+_TAGS = {UINT.name: "BQ", REAL.name: "Bd"}
+"""Of types that stand side by side: a byte that names the type, and the number."""
 
 
 def layout_of(*fields: tuple[str, WireType]) -> RecordLayout:
@@ -104,6 +114,51 @@ def pieces(fields: RecordLayout, values: Sequence[object]) -> list[bytes]:
         array_header(len(fields)),
         *(field.wire.pack(value) for field, value in zip(fields, values, strict=True)),
     ]
+
+
+class RecordForm:
+    """Writes and reads records of one layout as `pieces` and `named` do, several times faster: many in one step."""
+
+    def __init__(self, fields: RecordLayout) -> None:
+        self._fields, self._header = fields, array_header(len(fields))
+        self._names = [field.name for field in fields]
+        self._types = [field.wire.python for field in fields]
+        self._unsigned = itemgetter(*(place for place, field in enumerate(fields) if field.wire is UINT))
+        self._others = [(field.name, place) for place, field in enumerate(fields) if field.wire in (INT, KEY)]
+        self._steps: list[tuple[int, int, struct.Struct | None, WireType]] = []
+        for wire, run in groupby(enumerate(fields), lambda each: each[1].wire):
+            places = [place for place, _ in run]
+            tag = _TAGS.get(wire.name)
+            if tag is not None:
+                whole = struct.Struct(">" + tag * len(places))
+                self._steps.append((places[0], places[-1] + 1, whole, wire))
+            else:
+                self._steps += [(place, place + 1, None, wire) for place in places]
+
+    def packed(self, values: Sequence[Any]) -> bytes:
+        """The record with these values, in wire order. values: checked by the caller."""
+        parts = [self._header]
+        for begin, end, whole, wire in self._steps:
+            if whole is None:
+                parts.append(wire.pack(values[begin]))
+            elif wire is UINT:
+                tagged: list[Any] = [0xCF] * (2 * (end - begin))
+                tagged[1::2] = values[begin:end]
+                parts.append(whole.pack(*tagged))
+            else:
+                tagged = [0xCB] * (2 * (end - begin))
+                tagged[1::2] = [value + 0.0 for value in values[begin:end]]
+                parts.append(whole.pack(*tagged))
+        return b"".join(parts)
+
+    def named(self, record: Sequence[object]) -> dict[str, Any]:
+        """The values by name, as from `named`, whose errors it raises."""
+        if list(map(type, record)) != self._types or min(self._unsigned(record)) < 0:
+            return named(self._fields, record)
+        values: dict[str, Any] = dict(zip(self._names, record, strict=True))
+        for name, place in self._others:
+            (values[name],) = named(self._fields[place : place + 1], record[place : place + 1]).values()
+        return values
 
 
 def read_array(data: bytes) -> list[object]:
@@ -160,14 +215,19 @@ def named(fields: RecordLayout, record: Sequence[object]) -> dict[str, Any]:
     if len(record) != len(fields):
         raise FormatError("record", f"{len(record)} fields where this kind has {len(fields)}")
     values: dict[str, Any] = {}
-    for field, value in zip(fields, record, strict=True):
-        if type(value) is not field.wire.python:
-            raise FormatError(field.name, f"expected {field.wire.name}, got {type(value).__name__}")
-        if isinstance(value, int) and value < 0 and field.wire is UINT:
-            raise FormatError(field.name, "a negative integer")
-        if isinstance(value, int) and value > INT64_MAX and field.wire is INT:
-            raise FormatError(field.name, "above 2^63 - 1")
-        values[field.name] = encode_key(checked_parts(value)) if isinstance(value, list) else value
+    for field, found in zip(fields, record, strict=True):
+        wire, value = field.wire, cast(Any, found)
+        if type(found) is not wire.python:
+            raise FormatError(field.name, f"expected {wire.name}, got {type(found).__name__}")
+        if wire is UINT:
+            if value < 0:
+                raise FormatError(field.name, "a negative integer")
+        elif wire is INT:
+            if value > INT64_MAX:
+                raise FormatError(field.name, "above 2^63 - 1")
+        elif wire is KEY:
+            value = encode_key(checked_parts(value))
+        values[field.name] = value
     return values
 
 

@@ -5,9 +5,10 @@ A head is read without a check of what follows it. Whoever goes on to use the re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]  # no stubs are published; the types of what is used are checked here
@@ -63,7 +64,7 @@ def head_at(place: str, data: bytes) -> ReleaseHead | RollupHead | None:
             return ReleaseHead(*source, fields["partitions"], window, fields.get("span"), shape, fields["hash"])
         if kind == ROLLUP and window:
             return RollupHead(*source, fields["grain"], window, fields["revision"])
-    except (LookupError, TypeError, ValueError, ShapeError, msgpack.UnpackException):
+    except (LookupError, TypeError, ValueError, StopIteration, ShapeError, msgpack.UnpackException):
         decode_at(place, data)
         raise FormatError("record", "its head cannot be read", place) from None
     return None
@@ -71,24 +72,38 @@ def head_at(place: str, data: bytes) -> ReleaseHead | RollupHead | None:
 
 def _fields(data: bytes) -> tuple[int, dict[str, Any]]:
     """The kind of a record, and its fields up to the first bitmap or the key."""
-    unpacker = msgpack.Unpacker(raw=False)
-    unpacker.feed(data[:_HEAD_BYTES])
-    unpacker.read_array_header()
-    version, kind = unpacker.unpack(), unpacker.unpack()
+    values = _whole(data) if len(data) <= _HEAD_BYTES else None
+    reading = _read_on(data) if values is None else iter(values)
+    version, kind = next(reading), next(reading)
     if version != peek_version(data):
         raise ValueError
-    fields: dict[str, Any] = {}
-    for name, python in _layout(version, kind):
-        value = unpacker.unpack()
-        if type(value) is not python:
-            raise TypeError
-        fields[name] = value
-    return kind, fields
+    names, types = _layout(version, kind)
+    fields = list(islice(reading, len(names)))
+    if list(map(type, fields)) != types:
+        raise TypeError
+    return kind, dict(zip(names, fields, strict=True))
+
+
+def _whole(data: bytes) -> list[Any] | None:
+    """All fields of a short record, in one step; None where they cannot be read."""
+    try:
+        found = msgpack.unpackb(data, raw=False)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
+        return None
+    return found if type(found) is list else None
+
+
+def _read_on(data: bytes) -> Iterator[Any]:
+    """The fields of a record, one after the other. What follows those that are asked for may be anything."""
+    unpacker = msgpack.Unpacker(raw=False)
+    unpacker.feed(data[:_HEAD_BYTES])
+    for _ in range(unpacker.read_array_header()):
+        yield unpacker.unpack()
 
 
 @cache
-def _layout(version: int, kind: int) -> tuple[tuple[str, type], ...]:
-    """The fields of a record up to the first bitmap or the key, and their types."""
+def _layout(version: int, kind: int) -> tuple[list[str], list[type]]:
+    """The names of the fields of a record up to the first bitmap or the key, and their types."""
     layout: RecordLayout = LAYOUTS[version][kind]
-    head = takewhile(lambda field: field.wire not in (BITMAP, KEY), layout[2:])
-    return tuple((field.name, field.wire.python) for field in head)
+    head = list(takewhile(lambda field: field.wire not in (BITMAP, KEY), layout[2:]))
+    return [field.name for field in head], [field.wire.python for field in head]

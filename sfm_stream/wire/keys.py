@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgpack  # type: ignore[import-untyped]  # no stubs are published; every result is type-checked below
 
@@ -14,6 +15,7 @@ MAX_KEY_BYTES = 65536
 MAX_KEY_PARTS = 32
 MARKER_KEY = b""
 """Record key of close markers: no counting key has these bytes."""
+_KNOWN_BYTES = 128
 
 
 def encode_key(key: KeyValue) -> bytes:
@@ -46,6 +48,10 @@ def decode_key(encoded: bytes) -> tuple[KeyPart, ...]:
         raise FormatError("key", f"expected bytes, got {type(encoded).__name__}")
     if len(encoded) > MAX_KEY_BYTES:
         raise FormatError("key", f"{len(encoded)} bytes, at most {MAX_KEY_BYTES}")
+    return _known_parts(encoded) if len(encoded) <= _KNOWN_BYTES else _parts_of(encoded)
+
+
+def _parts_of(encoded: bytes) -> tuple[KeyPart, ...]:
     try:
         # A key has no maps and no extensions. The limits stop a false length from allocating memory.
         parts = msgpack.unpackb(
@@ -59,6 +65,10 @@ def decode_key(encoded: bytes) -> tuple[KeyPart, ...]:
     if encode_key(checked) != encoded:
         raise FormatError("key", "not in canonical form")
     return checked
+
+
+_known_parts = lru_cache(maxsize=2048)(_parts_of)
+"""Of keys that are short, as most are: each record of a key has it."""
 
 
 def checked_parts(parts: Sequence[object]) -> tuple[KeyPart, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfm_stream.wire.fields import BITMAP, DIGEST, FLAG, INT, KEY, REAL, TEXT, UINT, RecordLayout, layout_of
+from sfm_stream.wire.fields import BITMAP, DIGEST, FLAG, INT, KEY, REAL, TEXT, UINT, RecordForm, RecordLayout, layout_of
 
 RELEASE, MARKER, ROLLUP = 1, 2, 3
 """The kinds."""
@@ -50,3 +50,7 @@ LAYOUTS: dict[int, dict[int, RecordLayout]] = {
     },
 }
 """Version to kind to fields."""
+FORMS = {
+    version: {kind: RecordForm(layout) for kind, layout in layouts.items()} for version, layouts in LAYOUTS.items()
+}
+"""The same, to write and read whole records with."""

@@ -22,6 +22,7 @@ from sfm_stream.transport.files.log_schema import (
     has_indexes,
     position_checksum,
 )
+from sfm_stream.transport.files.lookup_queries import BY_TIME, OF_STAMP, STAMPS, is_full, under_keys
 from sfm_stream.transport.files.marker_runs import run_of
 from sfm_stream.transport.files.storage_faults import damage_text, database_fault, require_readable
 from sfm_stream.types import Commit, StoredRecord
@@ -31,7 +32,8 @@ from sfm_stream.wire.keys import MARKER_KEY
 BUSY_TIMEOUT_MS = 5_000
 PAGE_RECORDS, PAGE_BYTES = 256, 4 << 20
 """Fetched by one query: no read transaction stays open while a caller works, so none holds up a checkpoint."""
-_NEXT_STAMP = "SELECT min(timestamp_ms) FROM records INDEXED BY records_by_time WHERE topic = ? AND timestamp_ms > ?"
+_FIRST_STAMPS, _MORE_STAMPS = 4, 4
+"""Looked up at once, and how many times as many the next time: who needs the first record only reads few."""
 
 
 def _nothing() -> None:
@@ -115,7 +117,7 @@ class LogReader:
         keys: Set[bytes] | None = None,
         stamped: Callable[[int], bool] | None = None,
     ) -> Iterator[StoredRecord]:
-        """As in the protocol: these records and no others, in order of stamp and key. A query for each stamp and key.
+        """As in the protocol: these records and no others, in order of stamp and key, each found by a seek.
 
         Where all are asked for, or no writer of this release has opened the file, it is read from its beginning.
         """
@@ -126,11 +128,13 @@ class LogReader:
                 if is_asked and (stamped is None or stamped(record.timestamp_ms)):
                     yield record
             return
-        stamp_ms = since_ms - 1
-        while 0 <= (stamp_ms := self._number(_NEXT_STAMP, topic, stamp_ms)) <= until_ms:
-            if stamped is None or stamped(stamp_ms):
-                for key in [None] if keys is None else sorted(keys):
-                    yield from self._of_stamp(topic, stamp_ms, key)
+        for stamps in self._stamps(topic, since_ms, until_ms):
+            asked = stamps if stamped is None else list(filter(stamped, stamps))
+            if keys is None:
+                for stamp_ms in asked:
+                    yield from self._of_stamp(topic, stamp_ms)
+            elif keys:
+                yield from self._of_keys(topic, asked, sorted(keys))
 
     def keys(self, topic: str) -> Iterator[bytes]:
         """As in the protocol: from the index where there is one, without a record read."""
@@ -166,20 +170,44 @@ class LogReader:
                 found |= {each.offset: each for each in self._marker(topic, "value >= ? ORDER BY value", border)}
             yield from (each for each in found.values() if run.has(each.value))
 
-    def _of_stamp(self, topic: str, stamp_ms: int, key: bytes | None) -> Iterator[StoredRecord]:
-        """Every record of one stamp, or those of one key, in order of key, partition and offset."""
-        where, indexed = "topic = ? AND timestamp_ms = ?", "records INDEXED BY records_by_time"
-        after: tuple[int | bytes, ...]
-        if key is None:
-            after = (b"", -1, -1)
-            where += " AND (key, partition, offset) > (?, ?, ?) ORDER BY key, partition, offset"
-        else:
-            # The key stands by itself, else all behind it of the stamp are read.
-            after = (key, -1, -1)
-            where += " AND key = ? AND (partition, offset) > (?, ?) ORDER BY partition, offset"
-        while page := self._records(where, (topic, stamp_ms, *after), topic, PAGE_RECORDS, indexed):
+    def _stamps(self, topic: str, since_ms: int, until_ms: int) -> Iterator[list[int]]:
+        """The stamps of a topic between two times, ascending, each once."""
+        stamp_ms, wanted = since_ms - 1, _FIRST_STAMPS
+        while found := self._rows(STAMPS, (topic, stamp_ms, until_ms, wanted)):
+            if any(type(at) is not int for (at,) in found):
+                raise self._damaged(f"topic {topic!r}, a number in an index")
+            yield [at for (at,) in found if at <= until_ms]
+            stamp_ms = found[-1][0]
+            if len(found) < wanted or stamp_ms > until_ms:
+                return
+            wanted = min(_MORE_STAMPS * wanted, PAGE_RECORDS)
+
+    def _of_stamp(self, topic: str, stamp_ms: int) -> Iterator[StoredRecord]:
+        """Every record of one stamp, in order of key, partition and offset."""
+        after: tuple[int | bytes, ...] = (b"", -1, -1)
+        while page := self._records(OF_STAMP, (topic, stamp_ms, *after), topic, PAGE_RECORDS, BY_TIME):
             yield from page
+            if not is_full(page, PAGE_RECORDS, PAGE_BYTES):
+                return
             after = page[-1].key, page[-1].partition, page[-1].offset
+
+    def _of_keys(self, topic: str, stamps: Sequence[int], keys: Sequence[bytes]) -> Iterator[StoredRecord]:
+        """Every record of these stamps and keys, both ascending, in order of stamp, key, partition and offset."""
+        at_once = max(1, PAGE_RECORDS // len(keys))
+        for first in range(0, len(stamps), at_once):
+            for first_key in range(0, len(keys), PAGE_RECORDS):
+                some = keys[first_key : first_key + PAGE_RECORDS]
+                yield from self._at_once(topic, stamps[first : first + at_once], some)
+
+    def _at_once(self, topic: str, stamps: Sequence[int], keys: Sequence[bytes]) -> Iterator[StoredRecord]:
+        """As _of_keys, of so few that one query can name them all; pages of large records are several."""
+        after: tuple[int | bytes, ...] = (-1, b"", -1, -1)
+        where = under_keys(len(stamps), len(keys))
+        while page := self._records(where, (topic, *stamps, *keys, *after), topic, PAGE_RECORDS, BY_TIME):
+            yield from page
+            if not is_full(page, PAGE_RECORDS, PAGE_BYTES):
+                return
+            after = page[-1].timestamp_ms, page[-1].key, page[-1].partition, page[-1].offset
 
     def _marker(self, topic: str, where: str, value: bytes) -> list[StoredRecord]:
         indexed = "records INDEXED BY close_markers"

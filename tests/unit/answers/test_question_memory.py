@@ -12,7 +12,7 @@ from support.memory_topics import stored
 from support.published_topics import T0, VIEWS, closed, question, rolled, span
 from support.rollup_runs import HOUR_MS, QUARTER_MS, release
 
-from sfm_stream.answers import asked_rollups, release_sum
+from sfm_stream.answers import answer_rows, asked_rollups, known_records, release_sum
 from sfm_stream.answers.answer import answer
 from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.asked_last import LastUnits
@@ -93,7 +93,13 @@ def test_a_history_five_times_as_long_takes_no_more_memory(monkeypatch, paths, g
     be more than 500 bytes of each. What the estimator takes is not the subject.
     """
     monkeypatch.setattr(release_sum, "estimate_union", lambda tallies: GUESS)
-    monkeypatch.setattr(asked_rollups, "_HELD_BYTES", 1 << 14)  # so many roll-ups are held, of either
+    # So many roll-ups, rows and identities are held, of either history.
+    for module, limit, value in (
+        (asked_rollups, "_HELD_BYTES", 1 << 14),
+        (answer_rows, "_HELD_BYTES", 1 << 14),
+        (known_records, "_FEW", 8),
+    ):
+        monkeypatch.setattr(module, limit, value)
     peaks = {}
     for windows, path in paths.items():
         reader = LogReader(path)
@@ -108,6 +114,19 @@ def test_a_history_five_times_as_long_takes_no_more_memory(monkeypatch, paths, g
     grown = (LONG - SHORT) * len(KEYS)
     assert peaks[LONG] - peaks[SHORT] <= (1 << 16) + bytes_a_release * grown
     assert (1 << 16) + bytes_a_release * grown < 500 * grown
+
+
+def test_rows_that_are_held_are_those_that_would_be_in_a_table(monkeypatch, paths):
+    answers = []
+    for room, few in ((answer_rows._HELD_BYTES, known_records._FEW), (1 << 14, 8), (0, 0)):
+        monkeypatch.setattr(answer_rows, "_HELD_BYTES", room)
+        monkeypatch.setattr(known_records, "_FEW", few)
+        reader = LogReader(paths[SHORT])
+        for grain in ("hour", "window"):
+            rows = answer(reader, VIEWS, question(grain, Window(0, 1 << 61))).rows
+            answers.append((list(rows), len(rows), rows.keys))
+        reader.close()
+    assert answers[:2] == answers[2:4] == answers[4:]
 
 
 def test_roll_ups_that_are_held_are_those_that_would_be_looked_up_again(monkeypatch, paths):

@@ -95,6 +95,32 @@ def test_a_page_of_large_records_is_short(tmp_path):
     reader.close()
 
 
+def test_pages_of_large_records_under_several_keys_give_each_once_in_order(tmp_path):
+    records = [Record(SKETCHES, n % 2, b"%d" % (n % 3), bytes(1 << 20), n // 4) for n in range(24)]
+    reader = Counting(written(tmp_path / "log.sqlite", records))
+    found = list(reader.look_up(SKETCHES, 1, 5, {b"0", b"2", b"nobody"}))
+    wanted = [r for r in reader.read(SKETCHES) if 1 <= r.timestamp_ms <= 5 and r.key != b"1"]
+    assert found == sorted(wanted, key=lambda each: (each.timestamp_ms, each.key, each.partition, each.offset))
+    assert len(found) > 10
+    reader.close()
+
+
+def test_under_more_keys_than_one_query_names_each_record_is_found_once(tmp_path):
+    records = [Record(SKETCHES, 0, b"%d" % key, b"v", stamp) for stamp in (1000, 2000) for key in range(600)]
+    reader = LogReader(written(tmp_path / "log.sqlite", records))
+    found = list(reader.look_up(SKETCHES, 1, 5000, {record.key for record in records[50:]}))
+    assert in_order(found) == list(reader.read(SKETCHES))
+    assert found == sorted(found, key=lambda each: each.timestamp_ms)
+    reader.close()
+
+
+def test_who_needs_the_first_record_only_reads_few(tmp_path):
+    reader = Counting(written(tmp_path / "log.sqlite", stamped(200)))
+    assert next(reader.look_up(SKETCHES, 1000, 200_000, {b"a"})).timestamp_ms == 1000
+    assert reader.taken <= 8
+    reader.close()
+
+
 def test_records_are_found_by_their_offsets(reader):
     everything = [r for r in reader.read(SKETCHES) if r.partition == 0]
     assert list(reader.at(SKETCHES, 0, [0, 5, 17])) == [everything[n] for n in (0, 5, 17)]
