@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.key_notation import key_text
@@ -16,6 +17,9 @@ from sfm_stream.types import KeyPart
 from sfm_stream.units import FOREVER_MS, SKETCHES
 from sfm_stream.wire.codec import CloseMarker
 from sfm_stream.wire.keys import decode_key, encode_key
+
+HeldKeys: TypeAlias = Callable[[TopicReader, bytes], Iterable[bytes]]
+"""Canonical bytes of the keys of a pipeline that follow some bytes, in order, as whoever keeps them knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +36,27 @@ def known_keys(
     search: str = "",
     after: tuple[KeyPart, ...] | None = None,
     limit: int = 100,
+    held: HeldKeys | None = None,
 ) -> KeyPage:
     """Up to `limit` of the keys with a release, in the order of their canonical bytes.
 
     search: a part of the key as it is shown, in any case. after: only keys behind this one, such as the last one of the
     page before; it need not be published itself. Of an output file that several pipelines write into, keys without a
-    release of this one are left out. Raises QuestionError for a limit below 1, and for an `after` that can be no key.
+    release of this one are left out. held: whence the keys are taken, in place of the reader. Raises QuestionError for
+    a limit below 1, and for an `after` that can be no key.
     """
     if limit < 1:
         raise QuestionError(f"a page of {limit} keys: ask for at least one", "limit")
-    is_shared = _holds_others(reader, terms.pipeline)
     behind, wanted = b"" if after is None else _encoded(after), search.casefold()
     found: list[tuple[KeyPart, ...]] = []
-    for encoded in reader.keys(SKETCHES):
-        if encoded <= behind:
-            continue
-        key = decode_key(encoded)
-        if wanted in key_text(key).casefold() and (not is_shared or _has_release(reader, terms.pipeline, encoded)):
-            if len(found) == limit:
-                return KeyPage(tuple(found), more=True)
-            found.append(key)
+
+    def is_asked(encoded: bytes) -> bool:
+        return encoded > behind and wanted in key_text(decode_key(encoded)).casefold()
+
+    for encoded in filter(is_asked, held(reader, behind)) if held else encoded_keys(reader, terms.pipeline, is_asked):
+        if len(found) == limit:
+            return KeyPage(tuple(found), more=True)
+        found.append(decode_key(encoded))
     return KeyPage(tuple(found), more=False)
 
 
@@ -65,6 +70,16 @@ def _encoded(after: tuple[KeyPart, ...]) -> bytes:
         return encode_key(after)
     except SfmStreamError:
         raise QuestionError("it has text or a number that no key can hold", "after") from None
+
+
+def encoded_keys(
+    reader: TopicReader, pipeline: str, is_asked: Callable[[bytes], bool] = lambda _: True
+) -> Iterator[bytes]:
+    """Canonical bytes of the keys with a release of a pipeline that are asked for, in their order."""
+    is_shared = _holds_others(reader, pipeline)
+    for encoded in filter(is_asked, reader.keys(SKETCHES)):
+        if not is_shared or _has_release(reader, pipeline, encoded):
+            yield encoded
 
 
 def _holds_others(reader: TopicReader, pipeline: str) -> bool:

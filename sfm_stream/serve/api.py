@@ -91,7 +91,7 @@ class _Api:
 
         def make() -> Iterator[bytes]:
             with served.reader() as reader:
-                page = known_keys(reader, served.terms, query.search, after, query.limit)
+                page = known_keys(reader, served.terms, query.search, after, query.limit, served.held_keys)
             yield from json_document(keys_json(page))
 
         return self._replies.reply(request, "json", f"{served.log_end()} {query!r}", make)

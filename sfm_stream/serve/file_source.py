@@ -9,6 +9,7 @@ from sfm_stream.answers.release_terms import release_terms
 from sfm_stream.clock import now_ms
 from sfm_stream.config.config import Config
 from sfm_stream.errors import SfmStreamError
+from sfm_stream.serve.held_keys import HeldKeys
 from sfm_stream.serve.reader_pool import ReaderPool
 from sfm_stream.serve.served import ServedPipeline, ServedProgress
 from sfm_stream.serve.turns import Turns
@@ -20,6 +21,7 @@ from sfm_stream.units import ROLLUPS, SKETCHES
 def served_file(config: Config, turns: Turns) -> Iterator[ServedPipeline]:
     """A pipeline on files, for this block. Its output file need not be there yet."""
     pool = ReaderPool(config.pipeline.id, str(config.output_path), LogReader, turns)
+    held = HeldKeys(config.pipeline.id, lambda: pool.files)
     # Another server counts files from the beginning.
     begun_ms = now_ms()
 
@@ -38,6 +40,6 @@ def served_file(config: Config, turns: Turns) -> Iterator[ServedPipeline]:
         return f"{begun_ms} {pool.files} {ends}"
 
     try:
-        yield ServedPipeline(config, release_terms(config), pool.reader, progress, log_end)
+        yield ServedPipeline(config, release_terms(config), pool.reader, progress, log_end, held.behind)
     finally:
         pool.close()

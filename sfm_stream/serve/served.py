@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from sfm_stream.answers.known_keys import HeldKeys
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.config.config import Config
 from sfm_stream.transport.contract import TopicReader
@@ -31,7 +32,8 @@ class ServedPipeline:
     """A pipeline that questions are answered about.
 
     reader: a reader for one question, to be used by one thread at a time. progress: how far it can be read now; asks no
-    cluster. log_end: a text that changes when anything is published, and never comes back to what it was.
+    cluster. log_end: a text that changes when anything is published, and never comes back to what it was. held_keys:
+    whence published keys are taken, where a reader would read its whole history for them.
     """
 
     config: Config
@@ -39,3 +41,4 @@ class ServedPipeline:
     reader: Callable[[], AbstractContextManager[TopicReader]]
     progress: Callable[[], ServedProgress]
     log_end: Callable[[], str]
+    held_keys: HeldKeys | None = None

@@ -70,7 +70,8 @@ def compare_view(served: ServedPipeline, reader: TopicReader, asked: tuple[Mappi
     QuestionError.
     """
     sides = _sides(served, *asked)
-    offered = tuple(shown_key(key).text for key in known_keys(reader, served.terms, limit=_OFFERED).keys)
+    keys = known_keys(reader, served.terms, limit=_OFFERED, held=served.held_keys).keys
+    offered = tuple(shown_key(key).text for key in keys)
     view = CompareView(sides, offered)
     if not all(side.key for side in sides):
         return view

@@ -29,7 +29,7 @@ def keys_view(served: ServedPipeline, reader: TopicReader, search: str, after: s
     pipeline, behind = served.config.pipeline.id, None
     if after and (behind := key_of_text(after)) is None:
         raise QuestionError(f"{after!r} is no key: begin again without it", "after")
-    page = known_keys(reader, served.terms, search, behind, _AT_A_TIME)
+    page = known_keys(reader, served.terms, search, behind, _AT_A_TIME, served.held_keys)
     shown = [shown_key(key) for key in page.keys]
     more = address("p", pipeline, "keys", search=search, after=shown[-1].text) if page.more else ""
     links = tuple((Link(key.short, address("p", pipeline, "key", key=key.text)), key.text) for key in shown)
