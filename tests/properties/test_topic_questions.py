@@ -16,7 +16,7 @@ from support.memory_topics import Topics
 from support.published_topics import T0, question, span
 from support.rollup_runs import DAY_MS, QUARTER_MS
 
-from sfm_stream.answers import key_union, window_rows
+from sfm_stream.answers import release_sum, window_rows
 from sfm_stream.answers.answer import answer
 from sfm_stream.answers.asked_last import LastUnits
 from sfm_stream.answers.question import Question
@@ -32,7 +32,7 @@ GUESS = Estimate(1.0, 1.0, 0.0, 2.0, Status.OK, 0.95, 1.0)
 def cheap_estimates():
     """What an estimate says is not the subject."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((key_union, "estimate"), (key_union, "estimate_union"), (window_rows, "estimate")):
+        for module, name in ((release_sum, "estimate"), (release_sum, "estimate_union"), (window_rows, "estimate")):
             patch.setattr(module, name, lambda _: GUESS)
         yield
 

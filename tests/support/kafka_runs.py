@@ -124,7 +124,10 @@ class Run:
         path = self.folder / name
         servers = json.dumps(self.bootstrap.split(","))
         fields = DEFAULTS | {"bootstrap": servers, "topic": self.topic, "id": self.id} | self.settings | settings
-        path.write_text(CONFIG.format(**fields))
+        # In one piece: a worker that was given the path before may read it right now.
+        written = path.with_name(f"{path.name}.new")
+        written.write_text(CONFIG.format(**fields))
+        written.replace(path)
         return path
 
     def partition(self, page: str) -> int:

@@ -93,10 +93,13 @@ class LogReader:
         record is left out, and none is undecided.
         """
         for current in self.partitions(topic) if partition is None else (partition,):
-            at = offset
+            at, end = offset, self.end_offset(topic, current)
             while page := self.page(topic, current, at, PAGE_RECORDS):
                 yield from page
                 at = page[-1].offset + 1
+            # A page of the file that points elsewhere shows no record too few by itself.
+            if at < end and not self._has_gaps:
+                raise self._damaged(f"topic {topic!r}, partition {current}, offset {at}")
 
     def page(self, topic: str, partition: int, offset: int, limit: int) -> list[StoredRecord]:
         """Up to `limit` records of one partition from `offset` on, ascending, and not more than PAGE_BYTES after the
