@@ -13,9 +13,10 @@ import numpy as np
 
 from benchmarks.union_patterns import tally
 from sfm_stream.estimation.difference import difference
-from sfm_stream.estimation.estimate import Estimate, estimate
+from sfm_stream.estimation.estimate import estimate
 from sfm_stream.estimation.ranks import rank_ranges
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.tally import Tally
 
 SHAPE, EPSILONS, RETURNS = SketchShape(4096, 24), (1.0, 2.0, 4.0), 0.4
 SIZES = ((0, 0), (0, 1000), (1000, 1000), (1000, 20_000), (20_000, 20_000), (20_000, 22_000), (100_000, 80_000))
@@ -27,14 +28,14 @@ RANKED = {
 }
 
 
-def of_items(rng: np.random.Generator, cell: np.ndarray, items: np.ndarray, windows: int, epsilon: float) -> Estimate:
-    """The estimate of a set in so many windows, each item in each with probability RETURNS, in one at least."""
+def released(rng: np.random.Generator, cell: np.ndarray, items: np.ndarray, windows: int, epsilon: float) -> Tally:
+    """The releases of a set in so many windows, each item in each with probability RETURNS, in one at least."""
     there = rng.random((len(items), windows)) < RETURNS
     there[np.arange(len(items)), rng.integers(0, windows, len(items))] = True
     lit = np.zeros((windows, SHAPE.cells), bool)
     for window in range(windows):
         lit[window, cell[items[there[:, window]]]] = True
-    return estimate(tally(rng, SHAPE, lit, epsilon, 0.0))
+    return tally(rng, SHAPE, lit, epsilon, 0.0)
 
 
 def cells(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -51,8 +52,8 @@ def covered(sizes: tuple[int, int], windows: int, epsilon: float, trials: int) -
     for _ in range(trials):
         cell = cells(rng, first + second)
         begin = first - min(first, second) // 2
-        one = of_items(rng, cell, np.arange(first), windows, epsilon)
-        other = of_items(rng, cell, np.arange(begin, begin + second), windows, epsilon)
+        one = estimate(released(rng, cell, np.arange(first), windows, epsilon))
+        other = estimate(released(rng, cell, np.arange(begin, begin + second), windows, epsilon))
         found = difference(one, other)
         holds += found.low <= second - first <= found.high
         said += found.sign is not None
@@ -67,7 +68,7 @@ def ranked(sizes: np.ndarray, epsilon: float, trials: int) -> tuple[float, float
     same_or_above = (sizes[None, :] >= sizes[:, None]).sum(axis=1)
     holds, open_ranks = 0, list[int]()
     for _ in range(trials):
-        found = rank_ranges([of_items(rng, cells(rng, n), np.arange(n), 1, epsilon) for n in sizes.tolist()])
+        found = rank_ranges([estimate(released(rng, cells(rng, n), np.arange(n), 1, epsilon)) for n in sizes.tolist()])
         ranges = zip(found, above.tolist(), same_or_above.tolist(), strict=True)
         holds += all(each.low <= more + 1 and each.high >= most for each, more, most in ranges)
         open_ranks += [each.high - each.low + 1 for each in found]

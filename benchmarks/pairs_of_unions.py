@@ -10,25 +10,13 @@ from itertools import product
 import click
 import numpy as np
 
-from benchmarks.differences import SHAPE, cells
-from benchmarks.union_patterns import tally
+from benchmarks.differences import cells, released
 from sfm_stream.estimation.estimate import Status
 from sfm_stream.estimation.pair import estimate_pair
 from sfm_stream.sketch.merge import merge_tally
-from sfm_stream.sketch.sfm import SfmSketch
 
-ITEMS, SHARED, RETURNS = 20_000, 10_000, 0.4
+ITEMS, SHARED = 20_000, 10_000
 WINDOWS, EPSILONS = (1, 2, 3, 7), (1.0, 2.0, 4.0)
-
-
-def merged(rng: np.random.Generator, cell: np.ndarray, items: np.ndarray, windows: int, epsilon: float) -> SfmSketch:
-    """The merge of the releases of a set, each item in each window with probability RETURNS, in one at least."""
-    there = rng.random((len(items), windows)) < RETURNS
-    there[np.arange(len(items)), rng.integers(0, windows, len(items))] = True
-    lit = np.zeros((windows, SHAPE.cells), bool)
-    for window in range(windows):
-        lit[window, cell[items[there[:, window]]]] = True
-    return merge_tally(tally(rng, SHAPE, lit, epsilon, 0.0))
 
 
 def run(windows: int, epsilon: float, trials: int) -> tuple[float, float, float]:
@@ -38,7 +26,7 @@ def run(windows: int, epsilon: float, trials: int) -> tuple[float, float, float]
     for _ in range(trials):
         cell = cells(rng, 2 * ITEMS - SHARED)
         sets = np.arange(ITEMS), np.arange(ITEMS - SHARED, 2 * ITEMS - SHARED)
-        both = estimate_pair(*(merged(rng, cell, items, windows, epsilon) for items in sets)).both
+        both = estimate_pair(*(merge_tally(released(rng, cell, items, windows, epsilon)) for items in sets)).both
         holds += both.low <= SHARED <= both.high
         nothing += both.status is Status.UNINFORMATIVE
         if both.status is not Status.UNINFORMATIVE:

@@ -75,9 +75,14 @@ class LogReader:
                 if self._content is Content.CURRENT and not self._has_gaps and (damage := first_damage(self._db)):
                     raise self._damaged(damage)
                 self._has_indexes = has_indexes(self._db)
+            with self._faults_of("prepare"):
+                self._prepare()
         except BaseException:
             self._db.close()
             raise
+
+    def _prepare(self) -> None:
+        """What a writer does to the file once it is open; nothing to do for a reader."""
 
     def read(
         self,
@@ -97,8 +102,7 @@ class LogReader:
             while page := self.page(topic, current, at, PAGE_RECORDS):
                 yield from page
                 at = page[-1].offset + 1
-            # A page of the file that points elsewhere shows no record too few by itself.
-            if at < end and not self._has_gaps:
+            if at < end and not self._has_gaps:  # a damaged page of the file may hide records
                 raise self._damaged(f"topic {topic!r}, partition {current}, offset {at}")
 
     def page(self, topic: str, partition: int, offset: int, limit: int) -> list[StoredRecord]:

@@ -50,12 +50,6 @@ class SqliteLog(LogReader):
                 self.released = ReleasedBorders(real)
                 _create(real)
             super().__init__(real, setting)
-            try:
-                with self._faults_of("prepare"):
-                    self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
         except BaseException:
             self._writer_lock.close()
             raise

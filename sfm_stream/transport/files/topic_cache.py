@@ -82,12 +82,6 @@ class TopicCache(CacheReader):
                 _create(real)
                 self._file = _identity(real)
             super().__init__(real)
-            try:
-                with self._faults_of("prepare"):
-                    self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
         except BaseException:
             self._writer_lock.close()
             raise
