@@ -77,6 +77,7 @@ CRATES = {
     "pyo3": "MIT OR Apache-2.0",
     "snap": "BSD-3-Clause",
     "xxhash-rust": "BSL-1.0",
+    "wide": "Zlib OR Apache-2.0 OR MIT",
     "zstd": "BSD-3-Clause",
 }
 """As their Cargo.toml has it; they are in no metadata of Python."""

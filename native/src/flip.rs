@@ -6,7 +6,9 @@ use crate::buffers::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use wide::u8x64;
 
+/// Digits that are compared at once.
 const GROUP: usize = 64;
 
 /// Packed bits of coins, the lowest first, and the positions of those that tie, as native u32.
@@ -21,11 +23,13 @@ pub fn compare<'py>(py: Python<'py>, digits: Bytes, wanted: u8) -> Coins<'py> {
     last[..rest.len()].copy_from_slice(rest);
     let mut packed = Vec::with_capacity(digits.len() / 8 + GROUP);
     let mut tied = Vec::with_capacity(digits.len() / 128 + GROUP);
+    let wanted = u8x64::splat(wanted);
     let whole = groups.iter().map(|group| (group, u64::MAX));
     for (number, (group, used)) in whole.chain([(&last, (1 << rest.len()) - 1)]).enumerate() {
-        let (below, equal) = compare_group(group, wanted);
+        let group = u8x64::new(*group);
+        let below = group.simd_lt(wanted).to_bitmask();
         packed.extend_from_slice(&(below & used).to_le_bytes());
-        let mut left = equal & used;
+        let mut left = group.simd_eq(wanted).to_bitmask() & used;
         while left != 0 {
             tied.push((number * GROUP) as u32 + left.trailing_zeros());
             left &= left - 1;
@@ -33,36 +37,6 @@ pub fn compare<'py>(py: Python<'py>, digits: Bytes, wanted: u8) -> Coins<'py> {
     }
     packed.truncate(digits.len().div_ceil(8));
     (PyBytes::new(py, &packed), bytes_of(py, &tied))
-}
-
-/// Bit i of the first: whether digit i is below `wanted`; of the second: whether it is equal.
-#[inline]
-fn compare_group(group: &[u8; GROUP], wanted: u8) -> (u64, u64) {
-    let (mut below, mut equal) = ([0; GROUP], [0; GROUP]);
-    for at in 0..GROUP {
-        below[at] = u8::from(group[at] < wanted);
-    }
-    for at in 0..GROUP {
-        equal[at] = u8::from(group[at] == wanted);
-    }
-    let any = equal
-        .as_chunks()
-        .0
-        .iter()
-        .fold(0, |any, eight| any | u64::from_le_bytes(*eight));
-    (pack(&below), if any == 0 { 0 } else { pack(&equal) })
-}
-
-/// Bit i is byte i, each of which is 0 or 1.
-#[inline]
-fn pack(ones: &[u8; GROUP]) -> u64 {
-    // Each factor moves one of eight bytes to a bit of its own in the highest byte.
-    let packed = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    ones.as_chunks()
-        .0
-        .iter()
-        .rev()
-        .fold(0, |bits, eight| bits << 8 | packed(eight))
 }
 
 /// The coins with one more digit for each that ties: those whose digit is below `wanted` are set.
