@@ -1,7 +1,10 @@
 """Which kernel computes what both can: Python's, or the compiled one of the distribution sfm-stream-native.
 
 Both give the same results, so the choice shows in no release, no position and no answer. It is made once for a process.
-No function of the compiled kernel keeps anything between calls, and none takes entropy.
+Of what a function of the compiled kernel is given it keeps nothing. One of its objects does: a KeyIndex holds the open
+keys of one partition, for the KeyTable that has made it and as long as that lives. Its hash has a seed that the system
+gives, so that nobody can choose keys that meet; the seed decides where in memory a key stands, and shows in no result.
+Nothing else in the kernel takes entropy: the coins of releases are drawn by Python.
 """
 
 from __future__ import annotations
@@ -37,8 +40,43 @@ ColumnsOfRecords: TypeAlias = (
 Records: TypeAlias = list[bytes | None]
 
 
+class KeyIndex(Protocol):
+    """The open keys of one partition, each with an id from 0 on. Both kernels have one, and give the same ids."""
+
+    def __len__(self) -> int: ...
+    def key_of(self, key_id: int) -> KeyValue:
+        """The key of an id. Raises KeyError where no key has it."""
+        ...
+
+    def keys_in_order(self) -> list[KeyValue]:
+        """All keys, in the order of their ids."""
+        ...
+
+    def id_of(self, key: KeyValue) -> int:
+        """The id of a key, -1 where it is not held."""
+        ...
+
+    def ids_of(self, keys: Sequence[KeyValue | None]) -> Buffer:
+        """int32: the id of each key, -1 where it is not held. None is no key."""
+        ...
+
+    def intern(self, keys: Sequence[KeyValue]) -> list[int]:
+        """The ids of distinct keys none of which is held, in their order: freed ones first, the last freed before all
+        others, then new ones in a row.
+        """
+        ...
+
+    def retain(self, live: bytes) -> None:
+        """Free the ids that are not among these (int32), in ascending order, and give back memory. An id above those of
+        all keys that are left is forgotten: it will be a new one.
+        """
+        ...
+
+
 class PlainRecords(Protocol):
-    """Reads the plain records of one schema, and keeps nothing of them."""
+    """Reads the plain records of one schema, and keeps nothing of them. index: a KeyIndex of the same kernel, in which
+    keys are looked up; none is added.
+    """
 
     @staticmethod
     def of(
@@ -55,14 +93,18 @@ class PlainRecords(Protocol):
         """Paths from the outside in, and the settings of an EventSchema. None where the schema is for Python alone."""
         ...
 
-    def batches(self, batches: Sequence[bytes], firsts: Sequence[int], most_bytes: int) -> ColumnsOfRecords | None:
+    def batches(
+        self, batches: Sequence[bytes], firsts: Sequence[int], most_bytes: int, index: KeyIndex
+    ) -> ColumnsOfRecords | None:
         """Of whole batches in Kafka's message format 2, each from its own first offset on.
 
         None where a batch is not plain: of another format, damaged, or of more than most_bytes decompressed.
         """
         ...
 
-    def lines(self, texts: Sequence[bytes], firsts: Sequence[int], most_bytes: int) -> ColumnsOfRecords:
+    def lines(
+        self, texts: Sequence[bytes], firsts: Sequence[int], most_bytes: int, index: KeyIndex
+    ) -> ColumnsOfRecords:
         """Of whole lines, as LineBatch cuts them. firsts: the offset of the first byte of each text."""
         ...
 
@@ -70,6 +112,8 @@ class PlainRecords(Protocol):
 class Native(Protocol):
     """What the compiled kernel offers. Buffers are contiguous and read-only; what is given back is bytes."""
 
+    @property
+    def KeyIndex(self) -> type[KeyIndex]: ...
     @property
     def PlainRecords(self) -> type[PlainRecords]: ...
 

@@ -7,15 +7,18 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::codecs::Codecs;
 use crate::fields::{Fields, Paths, Value};
-use crate::keys::{Keys, Kind, push_part};
+use crate::key_index::KeyIndex;
+use crate::keys::{Kind, push_part};
 use crate::records;
+use crate::row_keys::RowKeys;
 use crate::times::Times;
 
 /// Room for so many rows is made at once, whatever a header says.
 const MOST_ROWS_AHEAD: usize = 1 << 16;
 
-/// offsets (int64), arrivals (int64; none of lines), event times (int64), cells (uint32), the number of each row's key
-/// (int32); the keys; the row in which each occurs first (int32); the odd rows (int32), and their records.
+/// offsets (int64), arrivals (int64; none of lines), event times (int64), cells (uint32), the id of each row's key or
+/// -1 - the number of a new one (int32); the new keys; the row in which each occurs first (int32); the odd rows (int32),
+/// and their records.
 type Answer<'py> = (
     Bound<'py, PyByteArray>,
     Bound<'py, PyByteArray>,
@@ -71,14 +74,16 @@ impl PlainRecords {
         batches: Vec<Bound<'py, PyBytes>>,
         firsts: Vec<i64>,
         most_bytes: usize,
+        index: PyRef<'py, KeyIndex>,
     ) -> PyResult<Option<Answer<'py>>> {
+        let index: &KeyIndex = &index;
         let batches: Vec<&[u8]> = batches.iter().map(|batch| batch.as_bytes()).collect();
         let rows = py.detach(|| {
             let ahead = batches
                 .iter()
                 .map(|batch| records::count(batch))
                 .fold(0, usize::saturating_add);
-            let mut rows = Rows::new(self, ahead);
+            let mut rows = Rows::new(self, index, ahead);
             let mut codecs = Codecs::default();
             for (batch, first) in batches.iter().zip(firsts) {
                 records::walk(batch, first, most_bytes, &mut codecs, |record| {
@@ -86,6 +91,7 @@ impl PlainRecords {
                     rows.push(record.offset, record.arrival_ms, record.value);
                 })?;
             }
+            rows.keys.finish();
             Some(rows)
         });
         rows.map(|rows| rows.answer(py)).transpose()
@@ -99,10 +105,12 @@ impl PlainRecords {
         texts: Vec<Bound<'py, PyBytes>>,
         firsts: Vec<i64>,
         most_bytes: usize,
+        index: PyRef<'py, KeyIndex>,
     ) -> PyResult<Answer<'py>> {
+        let index: &KeyIndex = &index;
         let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
         let rows = py.detach(|| {
-            let mut rows = Rows::new(self, texts.iter().map(|text| text.len() / 64).sum());
+            let mut rows = Rows::new(self, index, texts.iter().map(|text| text.len() / 64).sum());
             for (text, first) in texts.iter().zip(firsts) {
                 let mut start = 0;
                 for end in memchr_iter(b'\n', text).chain([text.len()]) {
@@ -118,6 +126,7 @@ impl PlainRecords {
                     start = end + 1;
                 }
             }
+            rows.keys.finish();
             rows
         });
         rows.answer(py)
@@ -133,8 +142,7 @@ struct Rows<'a> {
     arrivals: Vec<i64>,
     times: Vec<i64>,
     cells: Vec<u32>,
-    key_numbers: Vec<i32>,
-    keys: Keys,
+    keys: RowKeys<'a>,
     odd: Vec<i32>,
     odd_bytes: Vec<u8>,
     /// Of each odd row the end of its record in `odd_bytes`; None where it has no value.
@@ -142,7 +150,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(reader: &'a PlainRecords, ahead: usize) -> Rows<'a> {
+    fn new(reader: &'a PlainRecords, index: &'a KeyIndex, ahead: usize) -> Rows<'a> {
         let ahead = ahead.min(MOST_ROWS_AHEAD);
         Rows {
             reader,
@@ -152,8 +160,7 @@ impl<'a> Rows<'a> {
             arrivals: Vec::with_capacity(ahead),
             times: Vec::with_capacity(ahead),
             cells: Vec::with_capacity(ahead),
-            key_numbers: Vec::with_capacity(ahead),
-            keys: Keys::new(),
+            keys: RowKeys::new(index, ahead),
             odd: Vec::new(),
             odd_bytes: Vec::new(),
             odd_ends: Vec::new(),
@@ -183,14 +190,13 @@ impl<'a> Rows<'a> {
 
     #[inline(always)]
     fn push_plain(&mut self, record: &[u8]) {
-        let row = self.key_numbers.len() as u32;
         let hash = match self.fields.item {
             Value::Text { start, end } => xxh64(&record[start..end], 0),
             Value::Integer(value) => xxh64(&value.to_le_bytes(), 0),
         };
-        let number = match self.fields.key[..] {
-            [Value::Text { start, end }] => self.keys.number(Kind::Text, &record[start..end], row),
-            [Value::Integer(value)] => self.keys.number(Kind::Integer, &value.to_le_bytes(), row),
+        match self.fields.key[..] {
+            [Value::Text { start, end }] => self.keys.push(Kind::Text, &record[start..end]),
+            [Value::Integer(value)] => self.keys.push(Kind::Integer, &value.to_le_bytes()),
             ref parts => {
                 self.several.clear();
                 for part in parts {
@@ -199,12 +205,11 @@ impl<'a> Rows<'a> {
                         Value::Integer(value) => push_part(&mut self.several, Kind::Integer, &value.to_le_bytes()),
                     }
                 }
-                self.keys.number(Kind::Parts, &self.several, row)
+                self.keys.push(Kind::Parts, &self.several);
             }
-        };
+        }
         self.times.push(self.fields.time_ms);
         self.cells.push(self.cell(hash));
-        self.key_numbers.push(number as i32);
     }
 
     /// As `SketchShape.cells_of`: the bucket from the top bits, the level from the zeros at the other end.
@@ -222,16 +227,15 @@ impl<'a> Rows<'a> {
 
     #[cold]
     fn push_odd(&mut self, value: Option<&[u8]>) {
-        self.odd.push(self.key_numbers.len() as i32);
+        self.odd.push(self.keys.next_row() as i32);
         self.odd_bytes.extend_from_slice(value.unwrap_or_default());
         self.odd_ends.push(value.map(|_| self.odd_bytes.len()));
         self.times.push(records::NO_TIME);
         self.cells.push(0);
-        self.key_numbers.push(-1);
+        self.keys.push_odd();
     }
 
     fn answer<'py>(self, py: Python<'py>) -> PyResult<Answer<'py>> {
-        let first_rows: Vec<i32> = self.keys.rows().map(|row| row as i32).collect();
         let odd_records = PyList::empty(py);
         let mut start = 0;
         for end in self.odd_ends {
@@ -248,9 +252,9 @@ impl<'a> Rows<'a> {
             column(py, &self.arrivals, i64::to_ne_bytes)?,
             column(py, &self.times, i64::to_ne_bytes)?,
             column(py, &self.cells, u32::to_ne_bytes)?,
-            column(py, &self.key_numbers, i32::to_ne_bytes)?,
-            self.keys.objects(py)?,
-            column(py, &first_rows, i32::to_ne_bytes)?,
+            column(py, self.keys.ids(), i32::to_ne_bytes)?,
+            self.keys.new_keys(py)?,
+            column(py, self.keys.first_rows(), i32::to_ne_bytes)?,
             column(py, &self.odd, i32::to_ne_bytes)?,
             odd_records,
         ))
@@ -258,7 +262,7 @@ impl<'a> Rows<'a> {
 }
 
 /// The memory of a column, for np.frombuffer.
-fn column<'py, T: Copy, const SIZE: usize>(
+pub fn column<'py, T: Copy, const SIZE: usize>(
     py: Python<'py>,
     values: &[T],
     bytes: impl Fn(T) -> [u8; SIZE],

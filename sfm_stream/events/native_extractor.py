@@ -2,8 +2,9 @@
 
 The kernel is given the bytes as a transport has them: whole batches of Kafka, or stretches of lines. It answers for
 plain records only: valid JSON as a whole, each field once, of the right type, and a plausible time. What it says of
-such a record is what Python would say. It neither judges why a record is not counted nor interns keys: both stay in
-Python, in the order of the records. So ids, new keys and reasons are those of a PythonExtractor.
+such a record is what Python would say. It looks up the ids of keys that the key table holds. It neither judges why a
+record is not counted nor adds a key to the table: Python does both, in the order of the records. So ids, new keys and
+reasons are those of a PythonExtractor.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from sfm_stream.units import INT64_MIN, MAX_BATCH_BYTES
 class _Answer(NamedTuple):
     """What the kernel says of the records of one call, in the order of kernels.ColumnsOfRecords.
 
-    The first five have a row for each record; odd rows mean nothing in the last three of them. key_numbers: which of
-    `keys` a row has. first_rows: where each key occurs first, ascending. odd: the rows that Python reads, ascending,
-    and their records. Lines have no arrivals.
+    The first five have a row for each record; odd rows mean nothing in the last three of them. key_ids: of keys that
+    the table holds; else -1 - the place in `keys`. first_rows: where each of these occurs first, ascending. odd: the
+    rows that Python reads, ascending, and their records. Lines have no arrivals.
     """
 
     offsets: NDArray[np.int64]
     arrivals: NDArray[np.int64]
     event_ms: NDArray[np.int64]
     cells: NDArray[np.uint32]
-    key_numbers: NDArray[np.int32]
+    key_ids: NDArray[np.int32]
     keys: list[KeyValue]
     first_rows: NDArray[np.int32]
     odd: NDArray[np.int32]
@@ -45,13 +46,13 @@ class _Answer(NamedTuple):
 
     @classmethod
     def of(cls, given: kernels.ColumnsOfRecords) -> _Answer:
-        offsets, arrivals, event_ms, cells, key_numbers, keys, first_rows, odd, odd_records = given
+        offsets, arrivals, event_ms, cells, key_ids, keys, first_rows, odd, odd_records = given
         return cls(
             np.frombuffer(offsets, np.int64),
             np.frombuffer(arrivals, np.int64),
             np.frombuffer(event_ms, np.int64),
             np.frombuffer(cells, np.uint32),
-            np.frombuffer(key_numbers, np.int32),
+            np.frombuffer(key_ids, np.int32),
             keys,
             np.frombuffer(first_rows, np.int32),
             np.frombuffer(odd, np.int32),
@@ -73,8 +74,8 @@ class NativeExtractor:
         if given is None:
             return self._python.columns(batches)
         answer = _Answer.of(given)
-        event_ms, cells = answer.event_ms, answer.cells
-        reasons, key_ids, new_keys = self._judged(answer)
+        event_ms, cells, key_ids = answer.event_ms, answer.cells, answer.key_ids
+        reasons, new_keys = self._judged(answer)
         blank_dropped(reasons, cells, key_ids)
         return EventColumns(
             partition=batches[0].partition,
@@ -96,24 +97,32 @@ class NativeExtractor:
         """What the kernel says; None where the batches are not all of one kind that it knows, or one is not plain."""
         if len({type(batch) for batch in batches}) != 1:
             return None
+        index = self._python.key_ids.table.index
         if hasattr(batches[0], "raws"):
             raws, firsts = _wire(cast(Sequence[WireBatch], batches))
-            return self._plain.batches(raws, firsts, MAX_BATCH_BYTES)
+            return self._plain.batches(raws, firsts, MAX_BATCH_BYTES, index)
         if hasattr(batches[0], "text") and not self._python.arrival_is_event_time:
             lines = cast(Sequence[LineTexts], batches)
-            most_bytes = lines[0].max_line_bytes
-            return self._plain.lines([batch.text for batch in lines], [batch.first for batch in lines], most_bytes)
+            texts, firsts = [batch.text for batch in lines], [batch.first for batch in lines]
+            return self._plain.lines(texts, firsts, lines[0].max_line_bytes, index)
         return None
 
-    def _judged(self, answer: _Answer) -> tuple[NDArray[np.uint8], NDArray[np.int32], list[int]]:
-        """(reasons, key ids, ids that are new) of all rows, once the times and cells of odd rows are filled in."""
+    def _judged(self, answer: _Answer) -> tuple[NDArray[np.uint8], list[int]]:
+        """(reasons, ids that are new) of all rows, once the times, cells and key ids of odd rows are filled in, and the
+        ids of keys that the table did not hold.
+        """
+        all_reasons = np.zeros(len(answer.key_ids), np.uint8)
         keys: list[KeyValue | None] = [*answer.keys]
+        if not keys and not answer.odd_records:
+            return all_reasons, []
         reasons = np.zeros(len(keys), np.uint8)
-        numbers: NDArray[np.signedinteger[Any]] = answer.key_numbers
         if answer.odd_records:
-            # Each odd row has a key of its own. All are put into the order of the rows in which they occur first.
-            numbers[answer.odd] = np.arange(len(keys), len(keys) + len(answer.odd))
+            # Each odd row has a key of its own.
+            answer.key_ids[answer.odd] = -1 - np.arange(len(keys), len(keys) + len(answer.odd))
             reasons = np.concatenate([reasons, self._read(answer, keys)])
+        rows = np.flatnonzero(answer.key_ids < 0)
+        numbers: NDArray[np.signedinteger[Any]] = -1 - answer.key_ids[rows]
+        if answer.odd_records:  # all are put into the order of the rows in which they occur first
             order = np.argsort(np.concatenate([answer.first_rows, answer.odd]))
             keys, reasons = [keys[number] for number in order.tolist()], reasons[order]
             place = np.empty_like(order)
@@ -121,7 +130,8 @@ class NativeExtractor:
             numbers = place[numbers]
         key_ids = np.empty(len(keys), np.int32)
         new_keys = self._python.key_ids.fill(keys, reasons, key_ids)
-        return reasons[numbers], key_ids[numbers], new_keys
+        all_reasons[rows], answer.key_ids[rows] = reasons[numbers], key_ids[numbers]
+        return all_reasons, new_keys
 
     def _read(self, answer: _Answer, keys: list[KeyValue | None]) -> NDArray[np.uint8]:
         """The reasons of the odd rows. Their times and cells are filled in, and their keys added to the others."""

@@ -19,7 +19,9 @@ from sfm_stream.wire.keys import encode_key
 from sfm_stream.wire.records import Release
 
 KEY_BYTES = 86
-"""What an open key takes beside its cells, without its text (docs/performance.md, "Memory")."""
+"""What an open key takes beside its cells, without its text, with the Python kernel; the compiled one takes less than
+half of it (docs/performance.md, "Memory").
+"""
 WINDOW_KEY_BYTES, CELL_BYTES = 8, 4
 """What each open window holds of a key beside its cells, and what it holds of a cell (windows/store.py)."""
 RECORDS_PER_S = 200_000

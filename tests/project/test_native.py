@@ -62,3 +62,14 @@ def test_the_package_asks_for_no_kernel():
     """It is an extra, and without it the package is complete."""
     assert not [each for each in PROJECT["dependencies"] if "native" in each]
     assert "sfm_stream_native" in MODULES["kernels.py"]
+
+
+ENTROPY = re.compile(r"RandomState|Hash(?:Map|Set)\b|getrandom|\brand::|fastrand|/dev/u?random")
+
+
+def test_entropy_is_taken_in_one_file_for_the_seed_of_a_hash():
+    """That of the table of open keys: with a seed that is known, keys could be chosen that meet. No coin is drawn."""
+    sources = {path.name: path.read_text("utf-8") for path in (ROOT / "native" / "src").rglob("*.rs")}
+    assert [name for name, source in sources.items() if ENTROPY.search(source)] == ["key_index.rs"]
+    assert "seed: RandomState::new()," in sources["key_index.rs"]
+    assert set(ENTROPY.findall(sources["key_index.rs"])) == {"RandomState"}

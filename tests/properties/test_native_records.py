@@ -23,15 +23,15 @@ from hypothesis import strategies as st
 from kafka.codec import snappy_encode
 from kafka.errors import CorruptRecordError
 from support.json_records import NOW_S, SCHEMAS, TEXT_TIMES, documents, good, spoiled
+from support.key_tables import table_of
 from support.wire_batches import batch_of, handed_on, record, stored
 
 from sfm_stream import kernels
 from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.extract import Extractor, PythonExtractor
 from sfm_stream.events.formats.json_format import JsonFormat
-from sfm_stream.events.key_table import KeyTable
 from sfm_stream.events.native_extractor import NativeExtractor, plain_records
-from sfm_stream.kernels import PlainRecords
+from sfm_stream.kernels import ColumnsOfRecords, PlainRecords
 from sfm_stream.sketch.hashing import XXH64
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.transport.files.line_batch import LineBatch
@@ -73,12 +73,17 @@ def plain(schema: EventSchema) -> PlainRecords:
     return found
 
 
+def answer(reader: PlainRecords, raw: bytes, most_bytes: int) -> ColumnsOfRecords | None:
+    """What the kernel says of one batch where no key is open."""
+    return reader.batches([raw], [0], most_bytes, table_of("native").index)
+
+
 class Pair:
     """Both extractors of a schema, which must say the same in call after call."""
 
     def __init__(self, schema: EventSchema, declared: Sequence[object] | None = None) -> None:
-        self.tables = [KeyTable(declared, frozenset([7, "b"])) for _ in range(2)]  # type: ignore[arg-type]
-        native, python = self.tables
+        native, python = (table_of(kernel, declared, frozenset([7, "b"])) for kernel in ("native", "python"))  # type: ignore[arg-type]
+        self.tables = native, python
         self.extractors: list[Extractor] = [
             NativeExtractor(plain(schema), PythonExtractor(JsonFormat(schema), SHAPE, keys=native)),
             PythonExtractor(JsonFormat(schema), SHAPE, keys=python),
@@ -161,7 +166,7 @@ def test_good_records_are_answered_for(name):
     """All of a schema are, but for times without an offset in a zone that keeps changing its clock."""
     schema = SCHEMAS[name]
     records = [good(schema, number) for number in range(20)]
-    odd = plain(schema).batches([encoded(records, [NOW_S * 1000] * 20, "none")], [0], 1 << 20)[-1]  # type: ignore[index]
+    odd = answer(plain(schema), encoded(records, [NOW_S * 1000] * 20, "none"), 1 << 20)[-1]  # type: ignore[index]
     assert len(odd) == (20 if name == "local" else 0)
 
 
@@ -219,7 +224,7 @@ def test_mutated_records(name):
         raw = encoded(records, [NOW_S * 1000 + at for at in range(400)], "none")
         columns = pair.compare(wire([raw]))
         assert columns is not None
-        answered += 400 - len(plain(schema).batches([raw], [0], 1 << 30)[-1])  # type: ignore[index]
+        answered += 400 - len(answer(plain(schema), raw, 1 << 30)[-1])  # type: ignore[index]
     assert answered > (5 if name == "local" else 360)
 
 
@@ -280,9 +285,9 @@ def test_a_batch_decompresses_up_to_any_bound_and_no_further(codec, size):
     data = record(0, 0, b"x" * size)
     number, encode = ENCODE[codec]
     raw, reader = stored(encode(data), 1, 0, number), plain(SCHEMAS["plain"])
-    assert reader.batches([raw], [0], len(data)) == reader.batches([stored(data, 1)], [0], 0)
-    assert reader.batches([raw], [0], len(data) - 1) is None
-    assert reader.batches([raw], [0], 0) is None
+    assert answer(reader, raw, len(data)) == answer(reader, stored(data, 1), 0)
+    assert answer(reader, raw, len(data) - 1) is None
+    assert answer(reader, raw, 0) is None
 
 
 @settings(max_examples=200)
@@ -316,8 +321,8 @@ def test_what_decompresses_to_more_than_allowed_is_not_answered_for(codec):
     records = [good(schema, number) for number in range(500)]
     raw = encoded(records, [0] * 500, codec)
     size = len(b"".join(record(at, 0, each) for at, each in enumerate(records)))
-    assert plain(schema).batches([raw], [0], size) is not None
-    assert (plain(schema).batches([raw], [0], size - 1) is None) == (codec != "none")
+    assert answer(plain(schema), raw, size) is not None
+    assert (answer(plain(schema), raw, size - 1) is None) == (codec != "none")
 
 
 @pytest.mark.parametrize("codec", sorted(ENCODE))
@@ -326,10 +331,10 @@ def test_a_part_of_a_compressed_batch_is_not_answered_for(codec):
     records = [good(SCHEMAS["plain"], number) for number in range(50)]
     raw = encoded(records, [0] * 50, codec)
     for spoilt in (*(raw[:at] for at in range(0, len(raw), 7)), raw + b"\0", raw + raw[61:]):
-        assert plain(SCHEMAS["plain"]).batches([spoilt], [0], 1 << 20) is None
+        assert answer(plain(SCHEMAS["plain"]), spoilt, 1 << 20) is None
 
 
-def test_keys_that_hash_alike_cost_nobody_else_a_row():
+def test_keys_that_are_open_known_and_new_beside_odd_rows():
     """Many distinct keys, each seen twice, beside odd rows: ids and new keys are as Python gives them."""
     pair = Pair(SCHEMAS["seconds"])
     pages = [f'"k{at % 700}"' if at % 3 else f"{at % 500}" for at in range(3000)]
@@ -338,3 +343,41 @@ def test_keys_that_hash_alike_cost_nobody_else_a_row():
     for start in range(0, len(records), 1100):
         some = records[start : start + 1100]
         pair.compare(wire([encoded(some, [0] * len(some), "lz4")]))
+
+
+PAGES = (
+    st.integers(-3, 3).map(str) | st.text("ab\u00e9", max_size=2).map(lambda text: f'"{text}"') | st.just(r'"\u0061"')
+)
+
+
+@settings(max_examples=150)
+@given(st.data(), st.sampled_from(["plain", "record time"]), st.none() | st.just([1, "a", "bb"]), st.booleans())
+def test_keys_that_come_and_go_between_calls(data, name, declared, lines):
+    """Some windows close and their keys are freed, whose ids others then have. A key may be of two parts."""
+    lines = lines and name != "record time"
+    pair = Pair(SCHEMAS[name], declared)
+    for _ in range(data.draw(st.integers(1, 5))):
+        pages = data.draw(st.lists(PAGES, min_size=1, max_size=20)) * data.draw(st.sampled_from([1, 10]))
+        users = data.draw(st.sampled_from(['"u"', "1.5"]))
+        records = [f'{{"page":{page},"user":{users},"at":{NOW_S * 1000}}}'.encode() for page in pages]
+        text = b"\n".join([*records, b""])
+        raw = encoded(records, [NOW_S * 1000] * len(records), "none")
+        pair.compare((lambda text=text: [LineBatch(text, 0, len(text))]) if lines else wire([raw]))  # type: ignore[misc]
+        if declared is None:
+            ids = [pair.tables[0].id_of(key) for key in pair.tables[0]]
+            live = np.array(data.draw(st.lists(st.sampled_from(ids))) if ids else [], np.int32)
+            for table in pair.tables:
+                table.retain(live)
+
+
+def test_known_keys_come_back_as_ids_and_new_ones_once():
+    """No object is made of a key that the table holds."""
+    table = table_of("native", ["a", 2])
+    records = [f'{{"page":{page},"user":1,"at":{NOW_S * 1000}}}'.encode() for page in ('"a"', 7, 2, '"b"', 7, "{}")]
+    said = plain(SCHEMAS["plain"]).batches([encoded(records, [0] * 6, "none")], [0], 1 << 20, table.index)
+    assert said is not None
+    *_, key_ids, keys, first_rows, odd, _ = said
+    assert np.frombuffer(key_ids, np.int32).tolist() == [0, -1, 1, -2, -1, -1]
+    assert (keys, np.frombuffer(first_rows, np.int32).tolist()) == ([7, "b"], [1, 3])
+    assert np.frombuffer(odd, np.int32).tolist() == [5]
+    assert list(table) == ["a", 2]

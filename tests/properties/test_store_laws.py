@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.naive_windows import naive_cells
 
-from sfm_stream.events.key_table import KeyTable
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.windows import store as store_module
 from sfm_stream.windows.store import OpenWindow, WindowStore
@@ -143,28 +142,3 @@ def test_whatever_is_done_in_between_the_store_holds_what_it_was_given_and_knows
             assert store.starts() == sorted(held)
             assert {start: store.first_offset_of(start) for start in held} == firsts
         assert contents(store) == held
-
-
-@settings(max_examples=100)
-@given(
-    steps=st.lists(
-        st.one_of(
-            st.tuples(st.just("intern"), st.one_of(st.integers(-3, 3), st.text("01", max_size=2), st.just(()))),
-            st.tuples(st.just("retain"), st.sets(st.integers(0, 9))),
-        ),
-        max_size=60,
-    )
-)
-def test_a_key_table_is_a_bijection_whatever_comes_and_goes(steps):
-    table, model = KeyTable(), {}
-    for what, value in steps:
-        if what == "intern":
-            key_id = table.intern(value)
-            assert model.setdefault((type(value), value), key_id) == key_id
-        else:
-            keep = [key_id for key_id in model.values() if key_id in value]
-            table.retain(np.array(keep, np.int32))
-            model = {key: key_id for key, key_id in model.items() if key_id in value}
-        assert len(set(model.values())) == len(model) == len(table)
-        assert all(table[key_id] == key and type(table[key_id]) is kind for (kind, key), key_id in model.items())
-        assert set(table) == {key for _, key in model}

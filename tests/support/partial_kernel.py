@@ -18,7 +18,7 @@ from support.wire_batches import handed_on
 from sfm_stream.events.event_schema import EventSchema
 from sfm_stream.events.formats.format import FieldColumns
 from sfm_stream.events.formats.json_format import JsonFormat
-from sfm_stream.kernels import ColumnsOfRecords
+from sfm_stream.kernels import ColumnsOfRecords, KeyIndex
 from sfm_stream.sketch.hashing import ItemHash
 from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.transport.files.line_batch import LineBatch
@@ -53,20 +53,26 @@ class PartialKernel:
         self._names = [path[0].encode() for path in schema.paths()]
         self.answered = 0
 
-    def batches(self, batches: Sequence[bytes], firsts: Sequence[int], most_bytes: int) -> ColumnsOfRecords:
+    def batches(
+        self, batches: Sequence[bytes], firsts: Sequence[int], most_bytes: int, index: KeyIndex
+    ) -> ColumnsOfRecords:
         opened = [handed_on(raw, first=first) for raw, first in zip(batches, firsts, strict=True)]
         arrivals = np.concatenate([batch.arrivals() for batch in opened])
-        return self._columns(opened, arrivals)
+        return self._columns(opened, arrivals, index)
 
-    def lines(self, texts: Sequence[bytes], firsts: Sequence[int], most_bytes: int) -> ColumnsOfRecords:
+    def lines(
+        self, texts: Sequence[bytes], firsts: Sequence[int], most_bytes: int, index: KeyIndex
+    ) -> ColumnsOfRecords:
         cut = [LineBatch(text, first, 1 << 62, most_bytes) for text, first in zip(texts, firsts, strict=True)]
-        return self._columns(cut, np.empty(0, np.int64))
+        return self._columns(cut, np.empty(0, np.int64), index)
 
-    def _columns(self, batches: Iterable[KafkaBatch | LineBatch], arrivals: np.ndarray) -> ColumnsOfRecords:
+    def _columns(
+        self, batches: Iterable[KafkaBatch | LineBatch], arrivals: np.ndarray, index: KeyIndex
+    ) -> ColumnsOfRecords:
         offsets = np.concatenate([batch.offsets() for batch in batches])
         values = [value for batch in batches for value in batch.values()]
         times, hashes = np.full(len(values), NO_TIME), np.zeros(len(values), np.uint64)
-        numbers, first_rows, odd = np.zeros(len(values), np.int32), [], []
+        key_ids, first_rows, odd = np.full(len(values), -1, np.int32), [], []
         keys: dict[tuple[str, KeyValue], int] = {}
         for at, value in enumerate(values):
             row = self._row(value, int(arrivals[at]) if len(arrivals) else NO_TIME)
@@ -74,9 +80,12 @@ class PartialKernel:
                 odd.append(at)
                 continue
             times[at], hashes[at], key = row
+            if (known := index.id_of(key)) >= 0:
+                key_ids[at] = known
+                continue
             if (repr(key), key) not in keys:
                 first_rows.append(at)
-            numbers[at] = keys.setdefault((repr(key), key), len(keys))
+            key_ids[at] = -1 - keys.setdefault((repr(key), key), len(keys))
         self.answered += len(values) - len(odd)
         first_column, odd_column = np.array(first_rows, np.int32), np.array(odd, np.int32)
         return (
@@ -84,7 +93,7 @@ class PartialKernel:
             bytearray(arrivals),
             bytearray(times),
             bytearray(self._shape.cells_of(hashes)),
-            bytearray(numbers),
+            bytearray(key_ids),
             [key for _, key in keys],
             bytearray(first_column),
             bytearray(odd_column),

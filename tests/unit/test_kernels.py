@@ -83,7 +83,7 @@ def test_one_that_cannot_be_loaded_is_not_taken(installed, monkeypatch, tmp_path
 
 
 def test_the_compiled_kernel_offers_what_is_written(kernel):
-    """Every function of the protocol, with its arguments; and no other."""
+    """Every function and class of the protocols, with their arguments; and no other."""
     if kernel == "python":
         assert kernels.native() is None
         return
@@ -92,22 +92,14 @@ def test_the_compiled_kernel_offers_what_is_written(kernel):
         for name, each in vars(kernels.Native).items()
         if inspect.isfunction(each) and not name.startswith("_")
     }
-    module = kernels.native()
-    reader, compiled = vars(kernels.PlainRecords), module.PlainRecords
-    assert "PlainRecords" in module.__all__
-    names = [name for name in module.__all__ if name not in ("__version__", "PlainRecords")]
+    module, classes = kernels.native(), {"KeyIndex", "PlainRecords"}
+    assert classes < {*module.__all__}
+    names = {*module.__all__} - classes - {"__version__"}
     assert written == {name: [*inspect.signature(getattr(module, name)).parameters] for name in names}
-    methods = {name for name in reader if not name.startswith("_")}
-    assert methods == {name for name in vars(compiled) if not name.startswith("_")}
-    for name in methods:
-        said = inspect.signature(getattr(kernels.PlainRecords, name)).parameters
-        assert [*said] == [*inspect.signature(getattr(compiled, name)).parameters], name
-    methods = {
-        name: [*inspect.signature(each).parameters]
-        for name, each in vars(kernels.PlainRecords).items()
-        if inspect.isfunction(each) and not name.startswith("_")
-    }
-    compiled = module.PlainRecords
-    assert {*methods, "of"} == {name for name in vars(compiled) if not name.startswith("_")}
-    assert [*inspect.signature(kernels.PlainRecords.of).parameters] == [*inspect.signature(compiled.of).parameters]
-    assert methods == {name: [*inspect.signature(getattr(compiled, name)).parameters] for name in methods}
+    for each in classes:
+        said, compiled = getattr(kernels, each), getattr(module, each)
+        methods = {name for name in vars(said) if not name.startswith("_")}
+        assert methods == {name for name in vars(compiled) if not name.startswith("_")}
+        for name in methods:
+            arguments = [*inspect.signature(getattr(said, name)).parameters]
+            assert arguments == [*inspect.signature(getattr(compiled, name)).parameters], name

@@ -43,7 +43,7 @@ class ReleaseDraw:
         """(window, whether its releases have a count, their form), of the last release that was drawn."""
         if isinstance(plan.keys, DeclaredKeys):
             since = plan.keys.effective
-            self._declared = sorted((encode_key(key), keys.ids[key], since[key]) for key in keys)
+            self._declared = sorted((encode_key(key), keys.id_of(key), since[key]) for key in keys)
 
     def decisions(
         self, window: Window, content: OpenWindow | None, after: bytes | None

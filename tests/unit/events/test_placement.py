@@ -18,7 +18,7 @@ from sfm_stream.wire.keys import encode_key
 
 def rows(table: KeyTable, keys: list, new: tuple[int, ...] = ()) -> EventColumns:
     """Columns of these keys; None for a row that is dropped."""
-    ids = np.array([-1 if key is None else table.ids[key] for key in keys], np.int32)
+    ids = table.ids_of(keys)
     times = np.zeros(len(ids), np.int64)
     reasons = (ids < 0).astype(np.uint8)
     return EventColumns(0, len(ids), np.arange(len(ids)), times, times, ids, ids.astype(np.uint32), reasons, new)
@@ -46,7 +46,7 @@ def test_rows_are_misplaced_as_a_loop_over_their_keys_finds(place, batches, rng)
     table, asked = KeyTable(), Asked()
     placement = Placement(asked, partition, partitions)
     for keys in batches:
-        wanted = [key for key in dict.fromkeys(keys) if key is not None and key not in table.ids]
+        wanted = [key for key in dict.fromkeys(keys) if key is not None and table.id_of(key) < 0]
         new = tuple(map(table.intern, wanted))
         asked.keys.clear()
         found = placement.misplaced(rows(table, keys, new), table)
@@ -55,7 +55,7 @@ def test_rows_are_misplaced_as_a_loop_over_their_keys_finds(place, batches, rng)
         assert found.tolist() == loop
         assert asked.keys.count(b"") <= 1
         assert len(asked.keys) == len(wanted)
-        live = [key_id for key_id in table.ids.values() if rng.random() < 0.6]
+        live = [key_id for key_id in map(table.id_of, table) if rng.random() < 0.6]
         table.retain(np.array(live, np.int32))
 
 

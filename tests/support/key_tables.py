@@ -1,0 +1,22 @@
+"""Key tables of either kernel, whichever is chosen for the process."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from sfm_stream import kernels
+from sfm_stream.events.key_table import KeyTable
+from sfm_stream.types import KeyValue
+
+KERNELS: list[kernels.Kernel] = ["python", *(["native"] if not kernels.why_not() else [])]  # type: ignore[list-item]
+
+
+def table_of(
+    kernel: kernels.Kernel, declared: Iterable[KeyValue] | None = None, everywhere: Container[KeyValue] = frozenset()
+) -> KeyTable:
+    """A table whose keys this kernel holds."""
+    kernels.choose(kernel)
+    try:
+        return KeyTable(declared, everywhere)
+    finally:
+        kernels.choose("auto")
