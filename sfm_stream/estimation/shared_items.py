@@ -25,6 +25,8 @@ _NOISE_WEIGHT = 0.03
 _SHARES = np.linspace(0.0, 1.0, 41)
 _LEAST_CHANCE = 1e-6
 """Counts that an empty cell shows even less often are taken to have this probability, so that x stays finite there."""
+_FEW_RELEASES = 1024
+"""Up to so many, a matrix with a row and a column for each count is small."""
 _LEAST_CONTRAST, _MOST_CONTRAST, _TINY = 1e-3, 1.5, 1e-12
 
 
@@ -85,8 +87,13 @@ def shared_part(tallies: tuple[Tally, Tally], items: tuple[float, float]) -> Sha
 def _signal(channel: Channel, releases: int) -> tuple[Array, float]:
     """(x of each count, shape (releases + 1,); the standard deviation of its mean between m = 1 .. k) (eq. 42)."""
     noise = count_noise(channel, releases)
-    never = np.diag(np.maximum(noise.never_set, _LEAST_CHANCE))
-    square = noise.when_set.T @ noise.when_set / len(noise.when_set) + _NOISE_WEIGHT * never
-    x = np.linalg.solve(square, noise.never_set)
+    never, when_set = np.maximum(noise.never_set, _LEAST_CHANCE), noise.when_set
+    if releases <= _FEW_RELEASES:
+        square = when_set.T @ when_set / len(when_set) + _NOISE_WEIGHT * np.diag(never)
+        x = np.linalg.solve(square, noise.never_set)
+    else:  # the same through a matrix of the size of when_set @ when_set.T (Woodbury's identity)
+        weighed = when_set / (_NOISE_WEIGHT * never)
+        small = len(when_set) * np.eye(len(when_set)) + weighed @ when_set.T
+        x = noise.never_set / (_NOISE_WEIGHT * never) - weighed.T @ np.linalg.solve(small, weighed @ noise.never_set)
     x /= noise.never_set @ x
     return np.asarray(x), float(np.std(noise.when_set @ x))

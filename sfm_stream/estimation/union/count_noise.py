@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import lgamma
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.estimation.kept_results import keep_results
 from sfm_stream.sketch.mechanism import Channel
 
 Array = NDArray[np.float64]
@@ -27,12 +27,14 @@ class CountNoise:
     """Shape (values of m,): all of 1 .. k up to k = 64; for larger k about 64 of them, with growing distances."""
 
 
-@lru_cache(maxsize=8)
+@keep_results(most=8, most_bytes=16 << 20)
 def count_noise(channel: Channel, releases: int) -> CountNoise:
     """The distributions for `releases` sketches with the same flip probability."""
     set_windows = _set_windows(releases)
-    rows = np.array([_row(channel, releases, int(m)) for m in (0, *set_windows)])
-    return CountNoise(rows[0], np.ascontiguousarray(rows[1:]), set_windows)
+    rows = np.empty((1 + len(set_windows), releases + 1))
+    for place, m in enumerate((0, *set_windows.tolist())):
+        rows[place] = _row(channel, releases, m)
+    return CountNoise(rows[0], rows[1:], set_windows)
 
 
 def _set_windows(releases: int) -> NDArray[np.int64]:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.estimation.kept_results import keep_results
 from sfm_stream.estimation.union.count_noise import count_noise
 from sfm_stream.sketch.mechanism import Channel
 
@@ -32,6 +32,8 @@ SHARE_WEIGHT = 0.1
 """The Dirichlet weight of each share."""
 _MAX_ACTIVE, _MAX_COLUMNS = 8, 128
 """At most so many values of w, spread geometrically over 1 .. k, and so many columns of counts."""
+_AT_ONCE_NUMBERS = 1 << 16
+"""In each array of states and numbers of windows, of which there are many for many releases."""
 _BEND_DEVIATIONS = (0.5, 3.0)
 """Standard deviations of the second differences of ln share."""
 
@@ -64,7 +66,7 @@ class OverlapHypotheses:
     """Shape (columns,): the first count of each column."""
 
 
-@lru_cache(maxsize=24)
+@keep_results(most=24, most_bytes=32 << 20)
 def overlap_hypotheses(channel: Channel, releases: int) -> OverlapHypotheses:
     """The hypotheses for `releases` sketches with the same flip probability."""
     noise = count_noise(channel, releases)
@@ -79,7 +81,7 @@ def overlap_hypotheses(channel: Channel, releases: int) -> OverlapHypotheses:
     log_norm = np.array([row[3] for row in rows])
     columns = np.linspace(0, releases + 1, min(releases + 1, _MAX_COLUMNS), endpoint=False)
     first_counts = np.unique(columns.astype(np.int64))
-    counts = np.add.reduceat(np.vstack((noise.never_set, noise.when_set)), first_counts, axis=1)
+    counts = np.stack([np.add.reduceat(row, first_counts) for row in (noise.never_set, *noise.when_set)])
     added_counts = (added @ counts).transpose(0, 1, 3, 2).reshape(len(rows), -1, len(states))
     added = added.reshape(len(rows), kinds, -1).transpose(0, 2, 1).copy()
     return OverlapHypotheses(used, added, added_counts, expected_log_share, bend, log_norm, counts, first_counts)
@@ -134,19 +136,23 @@ def _one_more_item(states: NDArray[np.int64], activities: NDArray[np.int64]) -> 
     logs = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, active + 1)))))
     distributions = np.zeros((len(activities), len(states), len(states)))
     distributions[:, states > active, states > active] = 1.0
-    m = states[states <= active, None]
-    row = np.broadcast_to(np.arange(len(m))[:, None], (len(m), active + 1))
+    possible_states = states[states <= active, None]
+    at_once = max(1, _AT_ONCE_NUMBERS // (active + 1))
     for a, distribution in zip(activities, distributions, strict=True):
         new = np.arange(a + 1)
-        possible = (new <= active - m) & (a - new <= m)
-        left, again = np.where(possible, active - m - new, 0), np.where(possible, m - a + new, 0)
-        ways = logs[active - m] - logs[new] - logs[left] + logs[m] - logs[a - new] - logs[again]
-        ways += logs[a] + logs[active - a] - logs[active]
-        chance = np.exp(np.where(possible, ways, -np.inf))
-        after = np.interp(m + new, states, np.arange(len(states)))  # the index of the state m + new, with a fraction
-        below = np.minimum(after.astype(np.int64), len(states) - 2)
-        np.add.at(distribution, (row[:, : a + 1], below), chance * (1.0 - after + below))
-        np.add.at(distribution, (row[:, : a + 1], below + 1), chance * (after - below))
+        for low in range(0, len(possible_states), at_once):
+            m = possible_states[low : low + at_once]
+            row = np.broadcast_to(np.arange(low, low + len(m))[:, None], (len(m), a + 1))
+            possible = (new <= active - m) & (a - new <= m)
+            left, again = np.where(possible, active - m - new, 0), np.where(possible, m - a + new, 0)
+            ways = logs[active - m] - logs[new] - logs[left] + logs[m] - logs[a - new] - logs[again]
+            ways += logs[a] + logs[active - a] - logs[active]
+            chance = np.exp(np.where(possible, ways, -np.inf))
+            # The index of the state m + new, with a fraction.
+            after = np.interp(m + new, states, np.arange(len(states)))
+            below = np.minimum(after.astype(np.int64), len(states) - 2)
+            np.add.at(distribution, (row, below), chance * (1.0 - after + below))
+            np.add.at(distribution, (row, below + 1), chance * (after - below))
     return distributions
 
 
