@@ -10,7 +10,7 @@ from sfm_stream.answers.asked_keys import AskedKey
 from sfm_stream.answers.cover import Candidate, gaps, length_ms
 from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.key_cover import KeyCover, releases_in_order
-from sfm_stream.answers.release_sum import ReleaseSum
+from sfm_stream.answers.release_sum import ReleaseSum, sum_bytes
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.errors import QuestionError
 from sfm_stream.estimation.estimate import lower_bound
@@ -53,10 +53,11 @@ class JoinedUnion:
             )
 
     @property
-    def sums_bytes(self) -> int:
-        """Bytes that the sums will take, once all that was taken is included."""
-        sketch_bytes = max(cover.sketch_bytes for cover in self.covers.values())
-        return self.released.bit_length() * sketch_bytes
+    def held_bytes(self) -> int:
+        """Bytes of memory that it will take, about, once all that was taken is included."""
+        covers = self.covers.values()
+        shape = next((cover.shape for cover in covers if cover.shape), None)
+        return sum(cover.held_bytes for cover in covers) + sum_bytes(shape, self.released)
 
     def row(self, grain: str, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
         """The row of an answer, once nothing is waiting.

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from sfm_stream.answers.cover import Candidate, gaps, length_ms, windows_to_fill
 from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.release_terms import ReleaseTerms
+from sfm_stream.sketch.shape import SketchShape
 from sfm_stream.types import Window
+
+_COVER_BYTES, _GAP_BYTES = 1200, 150
 
 
 @dataclass(slots=True)
@@ -26,7 +29,8 @@ class KeyCover:
     """Whether the cover is a single release of the whole span."""
     between: list[Window] = field(default_factory=list)
     reached_ms: int = 0
-    sketch_bytes: int = 0
+    shape: SketchShape | None = None
+    """Of its sketches, once there is one."""
 
     def take(self, cover: Sequence[Candidate]) -> None:
         """Take the next part of the cover, in order of time."""
@@ -35,7 +39,7 @@ class KeyCover:
             longest, count = self.taken.get(each.span, (0, 0))
             self.taken[each.span] = max(longest, length_ms(each.window)), count + 1
             self.partitions_of.setdefault(each.epoch, set()).add(each.partition)
-            self.sketch_bytes = each.shape.nbytes
+            self.shape = each.shape
             if (before := max(self.reached_ms, self.span.start_ms)) < each.window.start_ms:
                 self.between.append(Window(before, each.window.start_ms))
             self.reached_ms = max(self.reached_ms, each.window.end_ms)
@@ -49,6 +53,11 @@ class KeyCover:
     def releases(self) -> dict[str, int]:
         """The name of each released span -> how many of its releases are in the cover; the coarsest first."""
         return releases_in_order(self.taken)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that it takes, about."""
+        return _COVER_BYTES + _GAP_BYTES * len(self.between)
 
     @property
     def gaps(self) -> list[Window]:

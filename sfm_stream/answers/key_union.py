@@ -9,7 +9,7 @@ from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.cover import Candidate, length_ms
 from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.key_cover import KeyCover
-from sfm_stream.answers.release_sum import ReleaseSum
+from sfm_stream.answers.release_sum import ReleaseSum, sum_bytes
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.estimation.estimate import lower_bound
 from sfm_stream.wire.keys import decode_key
@@ -28,9 +28,14 @@ class KeyUnion:
         self.cover.take(part)
 
     @property
-    def sums_bytes(self) -> int:
-        """Bytes that the sums will take, once all that was taken is included."""
-        return self.cover.released.bit_length() * self.cover.sketch_bytes
+    def released(self) -> int:
+        """How many releases it is made of."""
+        return self.cover.released
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that it will take, about, once all that was taken is included."""
+        return self.cover.held_bytes + sum_bytes(self.cover.shape, self.released)
 
     def row(self, grain: str, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
         """The row of an answer, once nothing is waiting."""

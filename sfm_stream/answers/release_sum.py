@@ -11,8 +11,11 @@ from sfm_stream.estimation.estimate import Estimate, estimate
 from sfm_stream.estimation.mixed_union import estimate_union
 from sfm_stream.sketch.merge import merge_tallies
 from sfm_stream.sketch.sfm import SfmSketch
-from sfm_stream.sketch.tally_sum import TallySum
+from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.tally_sum import TallySum, memory_of_sum
 from sfm_stream.wire.codec import Release
+
+_BESIDE_BYTES = 1500
 
 
 @dataclass(slots=True)
@@ -52,3 +55,8 @@ class ReleaseSum:
     def epsilon(self, terms: ReleaseTerms) -> float:
         """The most that an item can lose over the releases (basic composition)."""
         return sum(count * terms.epsilon_of_release(*price) for price, count in self.prices.items())
+
+
+def sum_bytes(shape: SketchShape | None, releases: int) -> int:
+    """Bytes of memory that the sum of so many releases of a shape takes, about; without a shape there is none."""
+    return _BESIDE_BYTES + (memory_of_sum(shape, releases) if shape else 0)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from sfm_stream.answers.published_records import decoded
 from sfm_stream.sketch.merge import merge_tally
-from sfm_stream.sketch.tally_sum import TallySum
+from sfm_stream.sketch.tally_sum import TallySum, memory_of_sum
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.units import SKETCHES
 from sfm_stream.wire.codec import Release, RollupRecord
 
-_AT_ONCE_BYTES = 64 << 20
-_SUM_BYTES, _START_BYTES = 2000, 200
-"""What a sum takes beside its cells, and what each release in it: more than the cells of small sketches."""
+_AT_ONCE_BYTES = 32 << 20
+_SUM_BYTES, _START_BYTES = 2000, 150
+"""What a sum takes beside its cells, and the start of each release in it: more than the cells of small sketches."""
 
 
 @dataclass(slots=True)
@@ -55,13 +55,16 @@ def with_sketches(reader: TopicReader, rollups: Iterable[RollupRecord]) -> Itera
 
     A record that holds both is as it is, and so is one whose releases are not in the sketch topic any more. A roll-up
     is made of the first releases in the order of the topic that are of its key and in its span, as many as it says,
-    each id once: so the same ones are found again, whatever came later. Sums of some 64 MiB are made in one reading.
+    each id once: so the same ones are found again, whatever came later. Sums of some 32 MiB are made in one reading.
     """
     waiting: list[RollupRecord] = []
     room = _AT_ONCE_BYTES
     for record in rollups:
+        if record.tally is not None and not waiting:
+            yield record
+            continue
         waiting.append(record)
-        room -= _size(record) if record.tally is None else 0
+        room -= _size(record)
         if room <= 0:
             yield from _at_once(reader, waiting)
             waiting, room = [], _AT_ONCE_BYTES
@@ -69,9 +72,10 @@ def with_sketches(reader: TopicReader, rollups: Iterable[RollupRecord]) -> Itera
 
 
 def _size(record: RollupRecord) -> int:
-    """Bytes of memory of the sum of a roll-up, about."""
-    released = record.released
-    return _SUM_BYTES + _START_BYTES * released + record.of_releases.shape.nbytes * released.bit_length()
+    """Bytes of memory that a roll-up takes while it waits, about: of the sum that is made for it, or of its own."""
+    if record.tally is not None and record.merged is not None:
+        return _SUM_BYTES + record.tally.counts.nbytes + len(record.merged.bits)
+    return _SUM_BYTES + _START_BYTES * record.released + memory_of_sum(record.of_releases.shape, record.released)
 
 
 def _at_once(reader: TopicReader, rollups: list[RollupRecord]) -> Iterator[RollupRecord]:

@@ -21,8 +21,8 @@ from sfm_stream.units import SKETCHES
 
 Union: TypeAlias = KeyUnion | JoinedUnion
 
-SUMS_BYTES = 32 << 20
-"""Of sums of sketches that are held at a time; of the next union where that takes more."""
+HELD_BYTES = 32 << 20
+"""Of unions with their sums that are held at a time; of the next union where that takes more."""
 PLACES = 1 << 19
 """Releases that are chosen and not read yet."""
 
@@ -33,13 +33,13 @@ class SketchReading:
     def __init__(self, reader: TopicReader) -> None:
         self._reader = reader
         self._unions: list[Union] = []
-        self._sums_bytes = 0
+        self._held_bytes = 0
         self._places = array("q")
         """Of each release that is not read yet: partition, offset, and the number of its union."""
 
     @property
     def is_full(self) -> bool:
-        return self._sums_bytes > SUMS_BYTES
+        return self._held_bytes > HELD_BYTES
 
     def add(self, union: Union, cover: Iterable[Sequence[Candidate]]) -> None:
         """Add a union, which takes each part of its cover."""
@@ -50,7 +50,7 @@ class SketchReading:
                 self._places.extend((*each.place, len(self._unions) - 1))
             if len(self._places) >= 3 * PLACES:
                 self._read()
-        self._sums_bytes += union.sums_bytes
+        self._held_bytes += union.held_bytes
 
     def finish(self) -> list[Union]:
         """The unions with all of their sketches, in the order in which they were added; none is held any more.
@@ -58,7 +58,7 @@ class SketchReading:
         Raises StateError where a release is gone that was looked up.
         """
         self._read()
-        finished, self._unions, self._sums_bytes = self._unions, [], 0
+        finished, self._unions, self._held_bytes = self._unions, [], 0
         return finished
 
     def _read(self) -> None:
@@ -69,9 +69,9 @@ class SketchReading:
         places, self._places = places[np.lexsort((places[:, 1], places[:, 0]))], array("q")
         partitions, begins = np.unique(places[:, 0], return_index=True)
         for partition, of_partition in zip(partitions.tolist(), np.split(places, begins[1:]), strict=True):
-            offsets = array("q", of_partition[:, 1].tobytes())
+            offsets, numbers = (array("q", of_partition[:, column].tobytes()) for column in (1, 2))
             records = self._reader.at(SKETCHES, partition, offsets)
-            for offset, number in zip(offsets, of_partition[:, 2].tolist(), strict=True):
+            for offset, number in zip(offsets, numbers, strict=True):
                 stored = next(records, None)
                 if stored is None or stored.offset != offset:
                     raise StateError("releases went out of the sketch topic while it was read for an answer: ask again")

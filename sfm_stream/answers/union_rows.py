@@ -1,7 +1,7 @@
 """Answers over unions of releases: for a whole span, or for each week or month in it; of each key, or of all together.
 
 Releases are looked up without their sketches first, sorted by row and key, and the coarsest that cover each row are
-chosen. Then their sketches are read and added up, those of as many rows at a time as SUMS_BYTES hold. What is held does
+chosen. Then their sketches are read and added up, those of as many rows at a time as HELD_BYTES hold. What is held does
 not grow with the number of releases or rows.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
 from sfm_stream.answers.answer_rows import AnswerRows
@@ -43,7 +43,8 @@ def union_rows(
     rows, reading = AnswerRows(), SketchReading(reader)
 
     def finish() -> None:
-        for union in reading.finish():
+        # What an estimate needs beside the sums follows from the number of releases, and takes longest to make.
+        for union in sorted(reading.finish(), key=attrgetter("released")):
             rows.add(union.row(str(question.grain), decided, terms))
 
     for span, of_span in groupby(candidates.rows(), key=itemgetter(0)):

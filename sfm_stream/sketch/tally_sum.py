@@ -2,31 +2,31 @@
 
 Plane i holds bit i of every count, in the layout of a sketch. Adding a sketch takes about two passes over a bitmap. The
 sum of 60 sketches holds 6 bitmaps; an array of int32 counts has the size of 32. Beside them it keeps what each release
-says of its own window: 4 bytes for each of its levels, and its noisy count.
+says of its own window: a few bytes for each of its levels, and its noisy count (sizes_sum.py).
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfm_stream.sketch.agreement import Combinable
-from sfm_stream.sketch.sfm import NoisyCount, SfmSketch
+from sfm_stream.sketch.sfm import SfmSketch
 from sfm_stream.sketch.shape import SketchShape
+from sfm_stream.sketch.sizes_sum import SizesSum, sizes_bytes
 from sfm_stream.sketch.tally import Tally
 from sfm_stream.sketch.tally_histogram import TallyHistogram
-from sfm_stream.sketch.window_sizes import MAX_RELEASES, WindowSizes
 
 _FEW_PLANES = 6
 """Up to so many, a histogram from the planes is cheaper than one from counts."""
+_PLANE_BYTES = 150
+"""What a plane takes beside its bitmap, about."""
 
 
 class TallySum:
     """The sum of sketches and tallies of one shape, flip threshold and hash. The caller checks that they agree."""
 
-    __slots__ = ("_noisy_counts", "_ones", "_planes", "_word", "flip_threshold", "hash", "releases", "shape")
+    __slots__ = ("_planes", "_sizes", "_word", "flip_threshold", "hash", "releases", "shape")
 
     def __init__(self, shape: SketchShape, flip_threshold: int, item_hash: str) -> None:
         self.shape, self.flip_threshold, self.hash = shape, flip_threshold, item_hash
@@ -34,10 +34,7 @@ class TallySum:
         # buckets are a power of two from 16 on, so a plane is whole words of 16 bits, and mostly of 64.
         self._word: type[np.unsignedinteger] = np.uint16 if shape.nbytes % 8 else np.uint64
         self._planes: list[NDArray[np.unsignedinteger]] = []
-        # Of each release: the int32 of its levels, and its noisy count. None once something without them was added, or
-        # there are more than MAX_RELEASES.
-        self._ones: bytearray | None = bytearray()
-        self._noisy_counts: list[NoisyCount | None] = []
+        self._sizes = SizesSum(shape)
 
     @classmethod
     def like(cls, other: Combinable) -> TallySum:
@@ -51,7 +48,7 @@ class TallySum:
 
     def add(self, sketch: SfmSketch) -> None:
         self._carry(np.frombuffer(sketch.bits, self._word), 0)
-        self._add_sizes(sketch.ones(), [sketch.count])
+        self._sizes.add(sketch.ones(), [sketch.count])
         self.releases += 1
 
     def add_tally(self, tally: Tally) -> None:
@@ -60,19 +57,16 @@ class TallySum:
             digits = octets[:, bit // 8] & np.uint8(1 << bit % 8)
             self._carry(np.packbits(digits, bitorder="little").view(self._word), bit)
         if tally.sizes is None:
-            self._ones, self._noisy_counts = None, []
+            self._sizes.forget()
         else:
-            self._add_sizes(tally.sizes.ones, tally.sizes.counts)
+            self._sizes.add(tally.sizes.ones, tally.sizes.counts)
         self.releases += tally.releases
 
     def add_sum(self, other: TallySum) -> None:
         """Add another sum, which must not be this one."""
         for bit, plane in enumerate(other._planes):
             self._carry(plane, bit)
-        if other._ones is None:
-            self._ones, self._noisy_counts = None, []
-        else:
-            self._add_sizes(np.frombuffer(bytes(other._ones), np.int32), other._noisy_counts)
+        self._sizes.add_sum(other._sizes)
         self.releases += other.releases
 
     def tally(self) -> Tally:
@@ -87,12 +81,12 @@ class TallySum:
                 octet |= digits
             counts = octet.astype(np.int32) if not low else counts | octet.astype(np.int32) << low
         by_level = counts.reshape(self.shape.levels, -1)
-        return Tally(self.shape, self.flip_threshold, self.hash, self.releases, by_level, sizes=self._sizes())
+        return Tally(self.shape, self.flip_threshold, self.hash, self.releases, by_level, sizes=self._sizes.sizes())
 
     def histogram(self) -> TallyHistogram:
         """What an estimate needs of the tally of everything added; at least one release."""
         cells = self._cells_by_count() if len(self._planes) <= _FEW_PLANES else self.tally().histogram()
-        return TallyHistogram(self.shape, self.flip_threshold, self.hash, self.releases, cells, self._sizes())
+        return TallyHistogram(self.shape, self.flip_threshold, self.hash, self.releases, cells, self._sizes.sizes())
 
     def _cells_by_count(self) -> NDArray[np.int64]:
         """Shape (levels, releases + 1). Splits the cells by one plane after the other, and counts what is left of each.
@@ -112,19 +106,6 @@ class TallySum:
         found[:, : len(cells)] = ones[:, :width]
         return found
 
-    def _sizes(self) -> WindowSizes | None:
-        if self._ones is None:
-            return None
-        ones = np.frombuffer(bytes(self._ones), np.int32).reshape(self.releases, self.shape.levels)
-        return WindowSizes(ones, tuple(self._noisy_counts))
-
-    def _add_sizes(self, ones: NDArray[np.integer], noisy_counts: Iterable[NoisyCount | None]) -> None:
-        if self._ones is not None and self.releases + ones.size // self.shape.levels > MAX_RELEASES:
-            self._ones, self._noisy_counts = None, []
-        if self._ones is not None:
-            self._ones += ones.astype(np.int32).tobytes()
-            self._noisy_counts += noisy_counts
-
     def _carry(self, carry: NDArray[np.unsignedinteger], bit: int) -> None:
         """Add 2^bit to the count of every cell that is set in `carry`."""
         while np.count_nonzero(carry):
@@ -139,3 +120,8 @@ class TallySum:
             plane ^= carry
             carry = both
             bit += 1
+
+
+def memory_of_sum(shape: SketchShape, releases: int) -> int:
+    """Bytes that the sum of so many releases holds, about."""
+    return releases.bit_length() * (shape.nbytes + _PLANE_BYTES) + sizes_bytes(shape, releases)

@@ -140,3 +140,24 @@ def test_a_sum_takes_no_more_memory_than_it_is_reckoned_with(grain: str, hours: 
     tracemalloc.stop()
     reckoned = 20 * rollup_sketches._size(record)
     assert reckoned / 4 < taken < reckoned
+
+
+def test_records_that_hold_both_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their tallies are much larger than the sums that others are made of."""
+    log = two_hours()
+    bare = published(log)
+    held, met = list(with_sketches(Topics(log), bare)), []
+
+    def noted(records: list[RollupRecord]):  # type: ignore[no-untyped-def]
+        for record in records:
+            met.append(record)
+            yield record
+
+    for given, record in enumerate(with_sketches(Topics(log), noted(held)), 1):
+        assert record == held[given - 1]
+        assert len(met) == given
+    met.clear()
+    mixed = [bare[0], *held[1:]]
+    monkeypatch.setattr(rollup_sketches, "_AT_ONCE_BYTES", rollup_sketches._size(bare[0]) + 1)
+    first = next(with_sketches(Topics(log), noted(mixed)))
+    assert (first, len(met)) == (held[0], 2), "behind one that lacks its sketch they wait, as far as there is room"

@@ -108,3 +108,15 @@ def test_a_tally_takes_only_sizes_of_its_own(ones, problem):
     with pytest.raises(UsageError, match=f"tally: sizes.*{problem}"):
         Tally(SHAPE, K, "h", 2, counts, sizes=WindowSizes(np.array(ones), (None,) * len(ones)))
     Tally(SHAPE, K, "h", 2, counts, sizes=WindowSizes(np.array([[2, 0, 0], [0, 0, 0]]), (None, None)))
+
+
+@pytest.mark.parametrize("buckets", [16, 128, 256, 32768, 65536])
+@pytest.mark.parametrize("filled", [b"\x00", b"\xff"], ids=["no ones", "all ones"])
+def test_a_sum_keeps_every_number_of_ones_that_there_is(buckets, filled):
+    shape = SketchShape(buckets, 2)
+    counts = [None, NoisyCount(-(2**63), Decimal(1)), NoisyCount(2**63 - 1, Decimal("0.25")), NoisyCount(0, Decimal(1))]
+    parts = [SfmSketch(shape, K, "h", filled * shape.nbytes, count) for count in counts]
+    total = TallySum(shape, K, "h")
+    for part in parts:
+        total.add(part)
+    assert total.tally().sizes == WindowSizes.of(parts)
