@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
+import numpy as np
+
 from sfm_stream.errors import UsageError
 from sfm_stream.readable import instant
 
@@ -20,8 +22,16 @@ ColumnType: TypeAlias = Literal["text", "int32", "int64", "float64", "bool", "ti
 TableRow: TypeAlias = dict[str, str | int | float | bool | bytes | None]
 """Column to value, None for no value."""
 
-GROUP_BYTES, GROUP_ROWS = 32 << 20, 1 << 14
-"""A row group is written when it has so many bytes or so many rows; no more than one is held in memory."""
+GROUP_BYTES, GROUP_ROWS = 8 << 20, 1 << 14
+"""A row group is written when it has so many bytes or so many rows; no more than one is held in memory, twice over."""
+
+
+_NUMBERS: dict[ColumnType, type[np.generic]] = {
+    "int32": np.int32,
+    "int64": np.int64,
+    "time": np.int64,
+    "float64": np.float64,
+}
 
 
 class Table(Protocol):
@@ -95,10 +105,33 @@ class ParquetTable:
         self._writer.close()
 
     def _flush(self) -> None:
-        arrays = [self._pyarrow.array(self._held[field.name], field.type) for field in self._schema]
+        arrays = [self._taken(field.name, field.type) for field in self._schema]
         self._writer.write_table(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
-        self._held = {name: [] for name in self._columns}
         self._rows = self._bytes = 0
+
+    def _taken(self, name: str, arrow_type: Any) -> Any:
+        """An array of what is held of a column, which is held no more.
+
+        It is made of buffers: pyarrow.array() imports pandas where that is installed, which takes 60 MB.
+        """
+        values, self._held[name] = self._held[name], []
+        buffers = [None if None not in values else _bits([value is not None for value in values])]
+        column_type = self._columns[name]
+        if column_type in _NUMBERS:
+            buffers.append(np.array([value or 0 for value in values], _NUMBERS[column_type]))
+        elif column_type == "bool":
+            buffers.append(_bits(values))
+        else:
+            parts = [value.encode() if isinstance(value, str) else value or b"" for value in values]
+            buffers.append(np.cumsum([0, *map(len, parts)], dtype=np.int32))
+            buffers.append(b"".join(parts))
+        held = [None if each is None else self._pyarrow.py_buffer(each) for each in buffers]
+        return self._pyarrow.Array.from_buffers(arrow_type, len(values), held)
+
+
+def _bits(values: list[Any]) -> Any:
+    """A bit for each value, whether it is true."""
+    return np.packbits(np.array(values, np.bool_), bitorder="little")
 
 
 class _Utf8:

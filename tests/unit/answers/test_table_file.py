@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import fcntl
+import importlib.util
 import io
 import os
+import subprocess
+import sys
 
 import pyarrow.parquet as parquet
 import pytest
@@ -165,3 +168,20 @@ def test_a_file_that_was_renamed_before_it_was_locked_is_left_alone(tmp_path, mo
     with pytest.raises(UsageError, match="another export"), new_file(path, replace=True):
         pytest.fail("it was opened")
     assert path.read_bytes() == b"finished"
+
+
+PROGRAM = """
+import io, sys
+from sfm_stream.answers.table_file import ParquetTable
+table = ParquetTable(io.BytesIO(), {"name": "text", "count": "int32", "ok": "bool", "raw": "bytes"})
+table.add({"name": "a", "count": 1, "ok": None, "raw": b"x"})
+table.close()
+print("pandas" in sys.modules)
+"""
+
+
+def test_a_table_is_written_without_pandas():
+    """It is there, and would take 60 MB of memory."""
+    assert importlib.util.find_spec("pandas")
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
