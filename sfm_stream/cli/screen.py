@@ -31,11 +31,16 @@ def console() -> Console:
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table. heads: the titles of its columns. rows: their texts."""
-    table = Table(*heads, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console().print(table)
+    """Print a table, or one for each TABLE_ROWS rows. heads: the titles of its columns. rows: their texts."""
+    screen, left = console(), iter(rows)
+    some = list(islice(left, TABLE_ROWS))
+    while True:
+        table = Table(*heads, box=None, pad_edge=False)
+        for row in some:
+            table.add_row(*map(Text, row))
+        screen.print(table)
+        if not (some := list(islice(left, TABLE_ROWS))):
+            return
 
 
 def print_answer(rows: Iterable[AnswerRow], zone: str) -> None:
