@@ -79,19 +79,24 @@ def instant(time_ms: int) -> str:
 
 
 class History:
-    """Made-up releases, and the hours of them. Bits are random: what they say is not what is measured."""
+    """Made-up releases, and the hours of them. Bits are random: what they say is not what is measured.
 
-    def __init__(self, keys: int, buckets: int, minutes: int) -> None:
+    share: of the releases that are there; the others are withheld, of random keys in random windows.
+    """
+
+    def __init__(self, keys: int, buckets: int, minutes: int, share: float = 1.0) -> None:
         self.name, self.size_ms = f"{minutes}m", minutes * MINUTE_MS
         self.keys = sorted(encode_key(f"/page/{number}") for number in range(keys))
         self.shape = SketchShape(buckets, LEVELS)
-        self.rng = np.random.default_rng(1)
+        self.rng, self.withheld, self.share = np.random.default_rng(1), np.random.default_rng(2), share
 
     def hour(self, number: int) -> Iterator[list[Record]]:
         low = START_MS + number * HOUR_MS
         for start in range(low, low + HOUR_MS, self.size_ms):
             records = []
             for key in self.keys:
+                if self.share < 1.0 and self.withheld.random() >= self.share:
+                    continue
                 sketch = SfmSketch(self.shape, K, "xxh64", self.rng.bytes(self.shape.nbytes))
                 window = Window(start, start + self.size_ms)
                 release = Release(**SOURCE, window=window, key=key, unit="removed", sketch=sketch, span=self.name)
@@ -115,10 +120,10 @@ class History:
         return RollupRecord(**SOURCE, **record, **coverage, **figures, **named, tally=None, merged=None)
 
 
-def make(folder: Path, keys: int, hours: int, buckets: int, minutes: int) -> None:
+def make(folder: Path, keys: int, hours: int, buckets: int, minutes: int, share: float = 1.0) -> None:
     folder.mkdir()
     (folder / "app.toml").write_text(CONFIG.format(buckets=buckets, minutes=minutes))
-    history, log, payload = History(keys, buckets, minutes), SqliteLog(str(folder / "out.sqlite")), 0
+    history, log, payload = History(keys, buckets, minutes, share), SqliteLog(str(folder / "out.sqlite")), 0
     for number in range(hours):
         for records in history.hour(number):
             payload += sum(len(record.value) + len(record.key) for record in records)
