@@ -8,7 +8,7 @@ release says what its bits and its count cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
@@ -22,10 +22,12 @@ from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import Window
 from sfm_stream.units import FOREVER_MS, SKETCHES
 from sfm_stream.windows.grid import Grid, grid_of
-from sfm_stream.wire.codec import CloseMarker, Release
+from sfm_stream.wire.codec import Release
 
 _Run: TypeAlias = tuple[int, str]
 """What close markers are in sequence of: an epoch, and the name of a released span."""
+_Setting: TypeAlias = tuple[str, int]
+"""What a marker says of the settings of its epoch: their fingerprint, and how many partitions there are."""
 _WINDOWS_TRIED = 100
 """Windows of a span at its end, and as many at its beginning, in which a release is looked for."""
 
@@ -107,24 +109,25 @@ def spent(reader: TopicReader, config: Config) -> tuple[SpentSpan, ...]:
 
     Raises NothingFound where no window is decided, or being released.
     """
-    runs: dict[_Run, list[CloseMarker]] = {}
-    for marker in close_markers(reader, config.pipeline.id, 0, FOREVER_MS):
-        runs.setdefault((marker.epoch, span_name(marker)), []).append(marker)
-    times = {
-        run: Window(min(each.start_ms for each in markers), max(each.through_ms for each in markers))
-        for run, markers in runs.items()
-    }
-    expected = {(each.epoch, name) for markers in runs.values() for each in markers for name in each.spans}
+    times, expected, settings = dict[_Run, Window](), set[_Run](), dict[int, set[_Setting]]()
+    for marker in close_markers(reader, config.pipeline.id, 0, FOREVER_MS):  # of a topic there are very many
+        run, window = (marker.epoch, span_name(marker)), Window(marker.start_ms, marker.through_ms)
+        times[run] = _around(times.get(run, window), window)
+        expected.update((marker.epoch, name) for name in marker.spans)
+        settings.setdefault(marker.epoch, set()).add((marker.fingerprint, marker.partitions))
     for run, window in _being_released(reader, config, times, expected):
-        known = times.get(run, window)
-        times[run] = Window(min(known.start_ms, window.start_ms), max(known.end_ms, window.end_ms))
+        times[run] = _around(times.get(run, window), window)
     if not times:
         raise NothingFound(f"pipeline {config.pipeline.id} has decided no window yet, and so it has spent nothing")
     zone, found = config.calendar.zone, []
     for (epoch, name), time in times.items():
-        markers = [each for run, of_run in runs.items() if run[0] == epoch for each in of_run]
-        found.append(_spent_span(reader, config, epoch, name, time, markers))
+        found.append(_spent_span(reader, config, epoch, name, time, settings.get(epoch, set())))
     return tuple(sorted(found, key=lambda span: (span.epoch, grid_of(span.name, zone).longest_ms)))
+
+
+def _around(one: Window, other: Window) -> Window:
+    """The time from where the first of two begins to where the last one ends."""
+    return Window(min(one.start_ms, other.start_ms), max(one.end_ms, other.end_ms))
 
 
 def _being_released(
@@ -152,10 +155,12 @@ def _being_released(
 
 
 def _spent_span(
-    reader: TopicReader, config: Config, epoch: int, name: str, decided: Window, markers: Sequence[CloseMarker]
+    reader: TopicReader, config: Config, epoch: int, name: str, decided: Window, settings: Set[_Setting]
 ) -> SpentSpan:
-    """markers: of the epoch, of any span."""
-    is_configured = bool(markers) and all(each.fingerprint == config.fingerprint(each.partitions) for each in markers)
+    """settings: in the markers of the epoch, of any span."""
+    is_configured = bool(settings) and all(
+        fingerprint == config.fingerprint(partitions) for fingerprint, partitions in settings
+    )
     zone = config.calendar.zone
     price = _configured(config, name) if is_configured else None
     if price is None:

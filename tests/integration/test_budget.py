@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from support.embedded_runs import (
     write_events,
 )
 
+from sfm_stream.answers import spent as spent_module
 from sfm_stream.answers.person_loss import Activity, losses
 from sfm_stream.answers.spent import spent
 from sfm_stream.composition.published import published
@@ -32,7 +35,7 @@ from sfm_stream.privacy.epsilon import epsilon_of
 from sfm_stream.transport.contract import TopicReader
 from sfm_stream.types import StoredRecord
 from sfm_stream.units import FOREVER_MS
-from sfm_stream.wire.codec import Release, decode
+from sfm_stream.wire.codec import CloseMarker, Release, decode
 
 DAYS = 9
 SPANS = '[[spans]]\nsize = "day"\nepsilon = 1.5\n[[spans]]\nsize = "week"\nepsilon = 2'
@@ -92,6 +95,33 @@ def test_every_window_is_paid_for_once_whatever_was_withheld(two_epochs):
     assert len(every) == sum(spans.values())
     of_first = {release.window for release in releases(two_epochs[0].with_name("out.sqlite")) if release.epoch == 1}
     assert len(of_first) <= 13, "every window has a release: the test shows less than it says"
+
+
+def test_no_marker_is_held(two_epochs, monkeypatch):
+    """Of topics every marker is read: half a million for a year of minutes."""
+    expected, held = budget(two_epochs[0]), []
+    read = spent_module.close_markers
+
+    def there() -> int:
+        return sum(isinstance(each, CloseMarker) for each in gc.get_objects())
+
+    def every_one_often(*asked: Any) -> Iterator[CloseMarker]:
+        before, given = there(), 0
+        for marker in read(*asked):
+            yield from (replace(marker) for _ in range(20))
+            given += 20
+        assert given > 100
+        held.append(there() - before)
+
+    monkeypatch.setattr(spent_module, "close_markers", every_one_often)
+    config = load_config(two_epochs[0])
+    with published(config) as reader:
+        found = spent(reader, config)
+    assert len(held) == 1
+    assert held[0] <= 3
+    assert [(each.epoch, each.name, each.windows) for each in found] == [
+        (each["epoch"], each["span"], each["windows"]) for each in expected["spans"]
+    ]
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -102,7 +102,7 @@ def test_releases_of_one_span_that_paid_differently_for_their_counts_do_not_mix(
 
 def test_of_very_many_releases_a_record_keeps_their_price_and_not_what_each_says(monkeypatch):
     """At windows of seconds the sizes would take more room than the tally, and a record has to fit into a topic."""
-    monkeypatch.setattr("sfm_stream.sketch.tally_sum.MAX_RELEASES", 3)
+    monkeypatch.setattr("sfm_stream.sketch.sizes_sum.MAX_RELEASES", 3)
     run = run_of(UTC, [*map(counted, range(4)), closed(0, 4)])
     (hour,) = [record for record in run.finish() if record.grain == "hour"]
     assert (hour.released, hour.tally.sizes, hour.count_epsilon) == (4, None, EPSILON)
