@@ -71,6 +71,7 @@ What `make test` installs besides, on a developer's machine and no other:
 {test}
 """
 CRATES = {
+    "crc32c": "MIT OR Apache-2.0",
     "flate2": "MIT OR Apache-2.0",
     "lz4_flex": "MIT",
     "memchr": "Unlicense OR MIT",

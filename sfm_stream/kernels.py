@@ -39,6 +39,9 @@ ColumnsOfRecords: TypeAlias = (
 
 Records: TypeAlias = list[bytes | None]
 
+PlainBatches: TypeAlias = tuple[int, int, int, int, int]
+"""Where they end in the fetch; how many batches and records they are; the offset behind them; the last leader epoch."""
+
 
 class KeyIndex(Protocol):
     """The open keys of one partition, each with an id from 0 on. Both kernels have one, and give the same ids."""
@@ -96,7 +99,8 @@ class PlainRecords(Protocol):
     def batches(
         self, batches: Sequence[bytes], firsts: Sequence[int], most_bytes: int, index: KeyIndex
     ) -> ColumnsOfRecords | None:
-        """Of whole batches in Kafka's message format 2, each from its own first offset on.
+        """Of whole batches in Kafka's message format 2, in each text one or several, one behind the other. The first of
+        them is read from the text's own first offset on.
 
         None where a batch is not plain: of another format, damaged, or of more than most_bytes decompressed.
         """
@@ -123,6 +127,25 @@ class Native(Protocol):
 
     def compare(self, digits: Buffer, wanted: int) -> tuple[bytes, bytes]:
         """(packed bits, the lowest first, of digit < wanted; uint32, where a digit is equal), for digits of a byte."""
+        ...
+
+    def plain_batches(
+        self,
+        fetched: Buffer,
+        at: int,
+        next_offset: int,
+        appended: bool,
+        most_bytes: int,
+        most_records: int,
+        check_crcs: bool,
+    ) -> PlainBatches | None:
+        """The plain batches that follow each other from `at` on in what was fetched of a partition; None for none.
+
+        Plain is a whole batch of message format 2 with a right check sum (where check_crcs asks for it), uncompressed,
+        with records and not of control, with time stamps of the broker as `appended` says. Its offsets begin at
+        next_offset or behind it, then behind those of the batch before. Together they have at most most_bytes and
+        most_records. Whether a transaction was aborted is not looked at.
+        """
         ...
 
     def settle(self, packed: bytes, tied: bytes, digits: Buffer, wanted: int) -> tuple[bytes, bytes]:

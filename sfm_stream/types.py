@@ -92,8 +92,9 @@ class WireBatch(RecordBatch, Protocol):
 
     @property
     def raws(self) -> list[bytes]:
-        """The batches as they were stored, each with its header, in order of offset; one empty text where columns have
-        been made of them, or where the log holds an older format. Records before `first` are to be left out.
+        """The batches as they were stored, each with its header, in order of offset: in each text one or several, one
+        behind the other. One empty text where columns have been made of them, or where the log holds an older format.
+        Records before `first` are to be left out, of which there are none but in the first batch.
         """
         ...
 

@@ -24,7 +24,8 @@ from benchmarks.curves.wire import batches
 from sfm_stream import kernels
 from sfm_stream.config.config import parse_config
 from sfm_stream.privacy.coins import SYSTEM_COINS
-from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import MOST_BYTES, WholeBatches
+from sfm_stream.transport.kafka.kafka_python.batch_runs import MOST_BYTES
+from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import WholeBatches
 from sfm_stream.units import FOREVER_MS
 from sfm_stream.workers.ingest_partition import IngestPartition, IngestSetup
 from sfm_stream.workers.ingest_report import IngestReport

@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 /// The bytes of an object that Python code cannot change while they are read.
 ///
 /// An argument of a function: `bytes`, or a read-only contiguous view of one, such as an array of `np.frombuffer`.
-/// Whoever could still write to it is refused, as Rust relies on bytes that stay as they are.
+/// What can be written through is refused, as Rust relies on bytes that stay as they are. A read-only view may be of
+/// memory that has another owner, who could write to it: a function with such an argument holds the lock of Python all
+/// the time, so that no owner runs.
 pub struct Bytes(PyBuffer<u8>);
 
 impl Bytes {

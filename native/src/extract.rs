@@ -66,8 +66,8 @@ impl PlainRecords {
         })
     }
 
-    /// The records of whole batches in message format 2, each from its own first offset on. None where a batch is not
-    /// plain: of another format, damaged, or of more than `most_bytes` when it is decompressed.
+    /// The records of whole batches in message format 2, of each text from its own first offset on. None where a batch
+    /// is not plain: of another format, damaged, or of more than `most_bytes` when it is decompressed.
     fn batches<'py>(
         &self,
         py: Python<'py>,

@@ -11,6 +11,7 @@ mod bitmap;
 mod buffers;
 mod codecs;
 mod extract;
+mod fetches;
 mod fields;
 mod flip;
 mod json;
@@ -26,6 +27,7 @@ fn sfm_stream_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<extract::PlainRecords>()?;
     module.add_class::<key_index::KeyIndex>()?;
     module.add_function(wrap_pyfunction!(bitmap::bitmap, module)?)?;
+    module.add_function(wrap_pyfunction!(fetches::plain_batches, module)?)?;
     module.add_function(wrap_pyfunction!(flip::compare, module)?)?;
     module.add_function(wrap_pyfunction!(flip::settle, module)?)?;
     Ok(())

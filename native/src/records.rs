@@ -1,12 +1,14 @@
-//! A batch of Kafka's message format 2: its header, and its records one after the other.
+//! Batches of Kafka's message format 2, one behind the other: their headers, and their records one after the other.
 //!
-//! The client has compared the checksum already. What a batch means is defined by `read_batch` in
+//! Checksums have been compared already, by the client or in `fetches`. What a batch means is defined by `read_batch` in
 //! sfm_stream/transport/kafka/kafka_python/record_data.py; a batch that is not wholly plain is `None`, and read there.
 
 use crate::codecs::Codecs;
 
 const HEADER: usize = 61;
-const LOG_APPEND_TIME: u8 = 0x08;
+pub const LOG_APPEND_TIME: u8 = 0x08;
+/// What the length of a batch does not count: itself, and what is in front of it.
+const OVERHEAD: usize = 12;
 /// Stands for a time stamp that there is not, as `types.NO_TIME`.
 pub const NO_TIME: i64 = -1;
 
@@ -16,13 +18,39 @@ pub struct Record<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-/// Gives each record at or behind `first` to `each`. `most_bytes`: of the records, decompressed.
+/// The whole batch that `stored` begins with, header and all.
+pub fn first_batch(stored: &[u8]) -> Option<&[u8]> {
+    let length = usize::try_from(int(stored.get(..HEADER)?, 8)).ok()?;
+    let batch = stored.get(..length.checked_add(OVERHEAD)?)?;
+    (batch.len() >= HEADER).then_some(batch)
+}
+
+/// Gives each record of the batches that `stored` consists of to `each`, those of the first one from offset `first` on.
+/// `most_bytes`: of the records of a batch, decompressed.
 pub fn walk(
-    batch: &[u8],
+    stored: &[u8],
     first: i64,
     most_bytes: usize,
     codecs: &mut Codecs,
     mut each: impl FnMut(Record<'_>),
+) -> Option<()> {
+    let batch = first_batch(stored)?;
+    walk_batch(batch, first, most_bytes, codecs, &mut each)?;
+    let mut rest = &stored[batch.len()..];
+    while !rest.is_empty() {
+        let batch = first_batch(rest)?;
+        walk_batch(batch, i64::MIN, most_bytes, codecs, &mut each)?;
+        rest = &rest[batch.len()..];
+    }
+    Some(())
+}
+
+fn walk_batch(
+    batch: &[u8],
+    first: i64,
+    most_bytes: usize,
+    codecs: &mut Codecs,
+    each: &mut impl FnMut(Record<'_>),
 ) -> Option<()> {
     let header = batch.get(..HEADER)?;
     let (base, attributes) = (long(header, 0), header[22]);
@@ -77,11 +105,14 @@ pub fn walk(
     (at == data.len()).then_some(())
 }
 
-/// The number of records that the header of a batch gives.
-pub fn count(batch: &[u8]) -> usize {
-    batch
-        .get(..HEADER)
-        .map_or(0, |header| usize::try_from(int(header, 57)).unwrap_or(0))
+/// The number of records that the headers of the batches give, up to where one is not whole.
+pub fn count(stored: &[u8]) -> usize {
+    let (mut rest, mut found) = (stored, 0_usize);
+    while let Some(batch) = first_batch(rest) {
+        found = found.saturating_add(usize::try_from(int(batch, 57)).unwrap_or(0));
+        rest = &rest[batch.len()..];
+    }
+    found
 }
 
 /// A zigzag varint of at most 64 bits.
@@ -113,13 +144,13 @@ fn field<'a>(data: &'a [u8], at: &mut usize) -> Option<Option<&'a [u8]>> {
     Some(Some(bytes))
 }
 
-fn int(header: &[u8], at: usize) -> i32 {
+pub fn int(header: &[u8], at: usize) -> i32 {
     let mut bytes = [0; 4];
     bytes.copy_from_slice(&header[at..at + 4]);
     i32::from_be_bytes(bytes)
 }
 
-fn long(header: &[u8], at: usize) -> i64 {
+pub fn long(header: &[u8], at: usize) -> i64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&header[at..at + 8]);
     i64::from_be_bytes(bytes)

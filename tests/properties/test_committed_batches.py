@@ -13,6 +13,7 @@ from kafka.protocol.consumer import IsolationLevel
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c as crc32c
+from support.both_kernels import KERNELS, chosen
 
 from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import WholeBatches
 
@@ -91,12 +92,14 @@ def test_they_hold_the_records_that_the_client_gives_and_end_where_it_does(log, 
     bases = [HEADER.unpack_from(raw)[0] for raw in raws]
     begin = max(place for place, base in enumerate(bases) if base <= first)  # a fetch begins with a whole batch
     kind = type("Ours", (WholeBatches,), {"most_bytes": most_bytes})
-    ours, batches = taken(kind, raws[begin:], first, aborted, isolation)
     theirs, wanted = taken(Fetcher.PartitionRecords, raws[begin:], first, aborted, isolation)
-    found = [row for batch in batches for row in zip(batch.offsets().tolist(), batch.values(), strict=True)]
-    assert found == [(record.offset, record.value) for record in wanted]
-    assert ours.next_fetch_offset == theirs.next_fetch_offset
-    assert ours.leader_epoch == theirs.leader_epoch
-    assert ours.aborted_producer_ids == theirs.aborted_producer_ids
-    assert ours.records_read >= len(found)
-    assert not ours, "nothing is left of the fetch"
+    for kernel in KERNELS:
+        with chosen(kernel):
+            ours, batches = taken(kind, raws[begin:], first, aborted, isolation)
+        found = [row for batch in batches for row in zip(batch.offsets().tolist(), batch.values(), strict=True)]
+        assert found == [(record.offset, record.value) for record in wanted]
+        assert ours.next_fetch_offset == theirs.next_fetch_offset
+        assert ours.leader_epoch == theirs.leader_epoch
+        assert ours.aborted_producer_ids == theirs.aborted_producer_ids
+        assert ours.records_read >= len(found)
+        assert not ours, "nothing is left of the fetch"

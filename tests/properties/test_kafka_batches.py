@@ -16,6 +16,7 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.util import calc_crc32c as crc32c
+from support.wire_batches import apart, stored
 
 from sfm_stream.errors import StateError
 from sfm_stream.transport.kafka.endpoints import Endpoints
@@ -202,13 +203,18 @@ def test_an_unknown_compression_is_refused(codec):
 
 def unpacked(raw: bytes, first: int) -> list[KafkaBatch]:
     """What our part of the fetcher makes of fetched bytes."""
-    place = TopicPartition("t", 3)
+    return list(part_of([raw], first, 0, partition=3)[1])
+
+
+def part_of(raws, first, most_bytes, partition=0) -> tuple[WholeBatches, Iterator[KafkaBatch]]:
+    """Our part of the fetcher for these batches, and what it yields."""
     part = WholeBatches.__new__(WholeBatches)
-    part.fetch_offset, part.next_fetch_offset = first, first
+    part.fetch_offset, part.next_fetch_offset, part.most_bytes = first, first, most_bytes
     part.check_crcs, part.isolation_level, part.leader_epoch = True, 1, -1
+    part.aborted_producer_ids, part.aborted_transactions = set(), ()
     part.records_read = part.bytes_read = 0
     part.drain = lambda: None
-    return list(part._unpack_records(place, MemoryRecords(raw), None, None))
+    return part, part._unpack_records(TopicPartition("t", partition), MemoryRecords(b"".join(raws)), None, None)
 
 
 @settings(max_examples=100)
@@ -379,16 +385,6 @@ def laid_out(several) -> list[bytes]:
     return raws
 
 
-def part_of(raws, first, most_bytes) -> tuple[WholeBatches, Iterator[KafkaBatch]]:
-    """Our part of the fetcher for these batches, and what it yields."""
-    part = WholeBatches.__new__(WholeBatches)
-    part.fetch_offset, part.next_fetch_offset, part.most_bytes = first, first, most_bytes
-    part.check_crcs, part.isolation_level, part.leader_epoch = True, 0, -1
-    part.records_read = part.bytes_read = 0
-    part.drain = lambda: None
-    return part, part._unpack_records(TopicPartition("t", 0), MemoryRecords(b"".join(raws)), None, None)
-
-
 def fetched(raws, first, most_bytes, hidden=()) -> list[KafkaBatch]:
     """What our part of the fetcher makes of them. hidden: places of batches that become those of a control record."""
     changed_raws = []
@@ -409,6 +405,7 @@ def fetched(raws, first, most_bytes, hidden=()) -> list[KafkaBatch]:
 
 @settings(max_examples=200)
 @given(SEVERAL, st.integers(0, 200), st.sampled_from([0, 1, 300, 5_000, 1 << 20]), st.sets(st.integers(0, 29)))
+@example([(ALIKE, 0, 0, False)] * 5, 0, 1 << 20, {2})
 def test_joined_batches_hold_what_each_holds_by_itself(several, first, most_bytes, hidden):
     """Of every compression, both clocks, with gaps, control batches in between, and begun anywhere."""
     raws = laid_out(several)
@@ -426,13 +423,14 @@ def test_joined_batches_hold_what_each_holds_by_itself(several, first, most_byte
 def test_what_is_joined_is_bounded_and_of_one_clock(several, most_bytes):
     raws = laid_out(several)
     found = list(part_of(raws, 0, most_bytes)[1])
-    assert [raw for batch in found for raw in batch.raws] == raws
+    assert [raw for batch in found for raw in apart(batch.raws)] == raws
     assert sum(batch.batches for batch in found) == len(raws)
     for batch in found:
-        assert len({raw[22] & 0x08 for raw in batch.raws}) == 1
-        assert len(batch.raws) == 1 or sum(map(len, batch.raws)) <= most_bytes
+        assert batch.batches == len(apart(batch.raws))
+        assert len({raw[22] & 0x08 for raw in apart(batch.raws)}) == 1
+        assert batch.batches == 1 or sum(map(len, batch.raws)) <= most_bytes
     for one, other in pairwise(found):
-        together = one.raws + other.raws[:1]
+        together = apart(one.raws) + apart(other.raws)[:1]
         assert sum(map(len, together)) > most_bytes or len({raw[22] & 0x08 for raw in together}) == 2
 
 
@@ -448,10 +446,13 @@ def test_the_broken_one_of_joined_batches_is_named_and_what_lies_before_it_is_ha
     handed_on = []
     with pytest.raises(CorruptRecordError, match=f"offset {base}: checksum"):
         handed_on.extend(part_of([*raws[:place], bytes(torn), *raws[place + 1 :]], 0, 1 << 20)[1])
-    assert [raw for batch in handed_on for raw in batch.raws] == raws[:place]
+    assert [raw for batch in handed_on for raw in apart(batch.raws)] == raws[:place]
     cut = raws[place][:-1]
     with pytest.raises(CorruptRecordError, match=f"batch at offset {base}: "):
         KafkaBatch(0, 0, 1 << 40, [*raws[:place], cut, *raws[place + 1 :]]).offsets()
+    behind_each_other = [*raws[:place], stored(bytes(3), 8, base), *raws[place + 1 :]]  # no records, and eight are said
+    with pytest.raises(CorruptRecordError, match=f"batch at offset {base}: broken"):
+        KafkaBatch(0, 0, 1 << 40, [b"".join(behind_each_other)]).offsets()
 
 
 @settings(max_examples=100)
@@ -462,11 +463,13 @@ def test_batches_of_any_clock_and_compression_can_be_read_together(several):
     raws = laid_out(several)
     if several[0][0] is ALIKE:
         assert [raw[22] & 7 for raw in raws] == [codec for _, codec, _, _ in several]
-    assert rows_of(KafkaBatch(0, 0, 1 << 40, raws)) == [row for raw in raws for row in read(raw)]
+    wanted = [row for raw in raws for row in read(raw)]
+    for stretches in (raws, [b"".join(raws)], [b"".join(raws[:2]), *raws[2:]]):
+        assert rows_of(KafkaBatch(0, 0, 1 << 40, stretches)) == wanted
 
 
 @pytest.mark.parametrize(("short", "together"), [(0, [2, 1]), (1, [1, 1, 1])])
-def test_what_is_joined_fills_the_bound_and_not_a_byte_more(short, together):
+def test_what_is_joined_fills_the_bound_and_not_a_byte_more(short, together, kernel):
     raws = laid_out([([(0, b"k", b"v", [])], 0, 0, False)] * 3)
     assert [batch.batches for batch in part_of(raws, 0, 2 * len(raws[0]) - short)[1]] == together
 
@@ -474,7 +477,7 @@ def test_what_is_joined_fills_the_bound_and_not_a_byte_more(short, together):
 @pytest.mark.parametrize(
     ("counts", "together"), [([3_000] * 5, [2, 2, 1]), ([4_096, 4_096, 1], [2, 1]), ([9_000, 1], [1, 1])]
 )
-def test_what_is_joined_has_a_bounded_number_of_records(counts, together):
+def test_what_is_joined_has_a_bounded_number_of_records(counts, together, kernel):
     """However small they are; a batch that has more by itself comes alone. Nothing but the headers is looked at."""
     raws = []
     for place, count in enumerate(counts):
@@ -487,9 +490,9 @@ def test_what_is_joined_has_a_bounded_number_of_records(counts, together):
     assert [batch.batches for batch in part_of(raws, 0, 1 << 20)[1]] == together
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_what_is_joined_is_bounded_when_it_is_decompressed_too(codec):
-    """A few KB stand for 6 MiB each: two of them fit into 16 MiB, three do not."""
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_is_joined_is_bounded_when_it_is_decompressed_too(codec, kernel):
+    """A few KB stand for 6 MiB each, where they are compressed: two of them fit into 16 MiB, three do not."""
     large = [(5, b"k", bytes(6 << 20), [])]
     batches = fetched(laid_out([(large, codec, 0, False)] * 5 + [(ALIKE, codec, 0, False)] * 9), 0, 1 << 30)
     assert [batch.batches for batch in batches] == [2, 2, 10]

@@ -121,6 +121,11 @@ def joined(raws: list[bytes], first: int = 0) -> Callable[[], list[RecordBatch]]
     return lambda: [handed_on(*raws, first=first)] * 2
 
 
+def stretched(raws: list[bytes], first: int = 0) -> Callable[[], list[RecordBatch]]:
+    """The same one behind the other in few texts, as the client finds them in a fetch."""
+    return lambda: [handed_on(b"".join(raws), first=first), handed_on(raws[0], b"".join(raws), first=first)]
+
+
 def encoded(records: Sequence[bytes | None], stamps: Sequence[int], codec: str, first: int = 0) -> bytes:
     data = b"".join(record(at, ms, each) for at, (each, ms) in enumerate(zip(records, stamps, strict=True)))
     number, encode = ENCODE[codec]
@@ -146,7 +151,9 @@ def test_batches_of_good_and_hostile_records(data, name, codec, fixed):
                 st.lists(st.sampled_from([-1, 0, NOW_S * 1000]), min_size=len(drawn), max_size=len(drawn))
             )
             raws.append(encoded(drawn, stamps, codec, 100 * call + 10 * len(raws)))
-        pair.compare(data.draw(st.sampled_from([wire, joined]))(raws, 100 * call + data.draw(st.integers(0, 5))))
+        pair.compare(
+            data.draw(st.sampled_from([wire, joined, stretched]))(raws, 100 * call + data.draw(st.integers(0, 5)))
+        )
 
 
 @settings(max_examples=200)
@@ -277,6 +284,21 @@ def test_damaged_batches(data, codec):
     good_one = encoded(records, [0] * len(records), codec)
     Pair(schema).compare(wire([bytes(raw), good_one]))
     Pair(schema).compare(joined([good_one, bytes(raw), good_one]))
+    Pair(schema).compare(stretched([good_one, bytes(raw), good_one]))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_damaged_stretches(data, counts):
+    """Many small batches one behind the other, changed, cut or lengthened anywhere, lengths of batches among it."""
+    schema = SCHEMAS["plain"]
+    raws = [encoded([good(schema, at)] * count, [0] * count, "none", 4 * at) for at, count in enumerate(counts)]
+    stretch, begins = bytearray(b"".join(raws)), np.cumsum([0, *map(len, raws)]).tolist()
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.sampled_from(begins)) + data.draw(st.integers(0, 70))
+        stretch[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=5))
+    first = data.draw(st.integers(0, 50))
+    Pair(schema).compare(lambda: [handed_on(bytes(stretch), first=first)] * 2)
 
 
 @pytest.mark.parametrize("codec", sorted(ENCODE.keys() - {"none"}))
@@ -300,6 +322,7 @@ def test_gaps_offsets_and_stamps_of_the_broker(steps, first, appended, more):
     raw[23:27] = (len(records) + more).to_bytes(4, "big")
     if min(steps[1:], default=1) > 0 or more == -1:
         Pair(SCHEMAS["record time"]).compare(wire([bytes(raw)], first))
+        Pair(SCHEMAS["record time"]).compare(stretched([bytes(raw)] * 3, first))
 
 
 def test_nulls_and_headers():

@@ -37,6 +37,17 @@ def stored(data: bytes, count: int, first: int = 0, attributes: int = 0, most_ms
     return struct.pack(">qii", first, len(behind) + 4, 0) + behind
 
 
+def apart(stretches: Sequence[bytes]) -> list[bytes]:
+    """The batches that lie one behind the other in these, each by itself."""
+    found = []
+    for stretch in stretches:
+        while stretch:
+            end = 12 + int.from_bytes(stretch[8:12], "big")
+            found.append(stretch[:end])
+            stretch = stretch[end:]
+    return found
+
+
 def handed_on(*raws: bytes, partition: int = 0, first: int = 0, next_offset: int = 1 << 40) -> KafkaBatch:
     """Batches that follow each other, as the client would hand them on."""
-    return KafkaBatch(partition, first, next_offset, list(raws))
+    return KafkaBatch(partition, first, next_offset, list(raws), batches=len(raws))

@@ -25,8 +25,8 @@ class KafkaBatch:
     """Implements cluster_values.LogBatch and WireBatch: batches of the log that follow each other, of one clock.
 
     They are read together: the work for one batch is as much as for hundreds of records. Records before `first` are
-    left out. translated: what makes an error of this package out of corrupt bytes. unpacked_bytes: an upper bound of
-    their size once they are decompressed.
+    left out. raws: as in WireBatch. translated: what makes an error of this package out of corrupt bytes.
+    unpacked_bytes: an upper bound of their size once they are decompressed. batches: how many they are.
     """
 
     def __init__(
@@ -37,8 +37,9 @@ class KafkaBatch:
         raws: list[bytes],
         translated: Translation = nullcontext,
         unpacked_bytes: int = 0,
+        batches: int = 1,
     ) -> None:
-        self.partition, self.first, self.next_offset, self.batches = partition, first, next_offset, len(raws)
+        self.partition, self.first, self.next_offset, self.batches = partition, first, next_offset, batches
         self._raws, self._translated, self.unpacked_bytes = raws, translated, unpacked_bytes
         appended = len(raws[0]) > _ATTRIBUTES and raws[0][_ATTRIBUTES] & _APPENDED
         self.timestamp_type = LOG_APPEND_TIME if appended else CREATE_TIME

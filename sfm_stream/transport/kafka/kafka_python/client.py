@@ -11,11 +11,12 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from sfm_stream.transport.kafka.cluster_values import MAX_RECORD_BYTES
 from sfm_stream.transport.kafka.kafka_python.admin import KafkaPythonAdmin
+from sfm_stream.transport.kafka.kafka_python.batch_runs import MOST_BYTES
 from sfm_stream.transport.kafka.kafka_python.hooks.connections import hooked_client
 from sfm_stream.transport.kafka.kafka_python.hooks.group_membership import ASSIGNMENT_STRATEGY, hook_membership
 from sfm_stream.transport.kafka.kafka_python.hooks.log_ends import LogEndAdmin
 from sfm_stream.transport.kafka.kafka_python.hooks.producers import forget_at_exit, never_split
-from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import MOST_BYTES, give_batches
+from sfm_stream.transport.kafka.kafka_python.hooks.whole_batches import give_batches
 from sfm_stream.transport.kafka.kafka_python.producer import BATCH_BYTES, KafkaPythonProducer
 from sfm_stream.transport.kafka.kafka_python.quiet_network import connecting_quietly
 from sfm_stream.transport.kafka.kafka_python.readers import KafkaPythonGroupReader, KafkaPythonPartitionReader

@@ -10,6 +10,8 @@ Lengths and deltas are zigzag varints; length -1 is null.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from struct import Struct
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +24,9 @@ from sfm_stream.units import MAX_BATCH_BYTES
 
 Ints: TypeAlias = NDArray[np.int64]
 Texts: TypeAlias = list[bytes | None]
+Spans: TypeAlias = "zip[tuple[int, int]]"
+Batches: TypeAlias = "zip[tuple[tuple[int, int], int]]"
+"""Of each batch [begin, end) of its records, and how many they are."""
 
 _HEADER = np.dtype(
     [
@@ -41,6 +46,9 @@ _HEADER = np.dtype(
     ]
 )
 """What a batch begins with. last_delta: of offsets."""
+_length, _LENGTH_AT, _OVERHEAD = Struct(">i").unpack_from, 8, 12
+"""What a batch gives as its length does not count itself and what is in front of it."""
+_LEAST_LENGTH = _HEADER.itemsize - _OVERHEAD
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
 _FEW = 48
 """Up to so many records the loop over them is quicker than the calls that read all at once."""
@@ -70,21 +78,23 @@ class _Fields:
 def read_batches(raws: Sequence[bytes], first: int) -> Columns:
     """The records of batches that follow each other in the log, from offset `first` on, which is in the first of them.
 
-    Raises CorruptRecordError, which names the batch.
+    raws: as in WireBatch. Raises CorruptRecordError, which names the batch.
     """
-    if min(map(len, raws)) < _HEADER.itemsize:
-        raise CorruptRecordError("a batch without the whole of its header")
-    heads = np.frombuffer(b"".join([raw[: _HEADER.itemsize] for raw in raws]), _HEADER)
+    stored, begins = raws[0] if len(raws) == 1 else b"".join(raws), _begins(raws)
+    ends = [*begins[1:], len(stored)]
+    heads = np.frombuffer(b"".join([stored[begin : begin + _HEADER.itemsize] for begin in begins]), _HEADER)
     attributes, bases, counts = heads["attributes"], _native(heads["base"]), _native(heads["count"])
-    packed = (attributes & _CODEC).any()
-    data = [_decompressed(raw) if packed else raw[_HEADER.itemsize :] for raw in raws]
+    if (attributes & _CODEC).any():
+        data, bodies = _decompressed([stored[begin:end] for begin, end in zip(begins, ends, strict=True)])
+    else:
+        data, bodies = stored, zip([begin + _HEADER.itemsize for begin in begins], ends, strict=True)
     try:
-        joined, fields = _fields(data, counts)
+        fields = _fields(data, bodies, counts)
     except (IndexError, ValueError) as error:
-        if len(raws) == 1:
+        if len(begins) == 1:
             raise CorruptRecordError(f"batch at offset {bases[0]}: broken records") from error
-        for raw in raws:  # one of them is broken by itself
-            read_batches([raw], first)
+        for begin, end in zip(begins, ends, strict=True):  # one of them is broken by itself
+            read_batches([stored[begin:end]], first)
         raise
     # Compaction may have taken some; without a gap the deltas need not be looked at.
     gaps = counts != _native(heads["last_delta"]) + 1
@@ -100,8 +110,8 @@ def read_batches(raws: Sequence[bytes], first: int) -> Columns:
     return Columns(
         offsets[row:],
         arrivals[row:],
-        lambda: _cut(joined, fields.key_starts[row:], fields.key_ends[row:]),
-        lambda: _cut(joined, fields.value_starts[row:], fields.value_ends[row:]),
+        lambda: _cut(data, fields.key_starts[row:], fields.key_ends[row:]),
+        lambda: _cut(data, fields.value_starts[row:], fields.value_ends[row:]),
     )
 
 
@@ -110,7 +120,32 @@ def _native(column: NDArray[Any]) -> Ints:
     return column.astype(np.int64)
 
 
-def _decompressed(raw: bytes) -> bytes:
+def _begins(raws: Sequence[bytes]) -> list[int]:
+    """Where each batch begins once these are joined. Raises CorruptRecordError."""
+    begins: list[int] = []
+    behind, add = 0, begins.append
+    for raw in raws:
+        at, size = 0, len(raw)
+        while size - at >= _HEADER.itemsize:
+            add(behind + at)
+            length = _length(raw, at + _LENGTH_AT)[0]
+            if not _LEAST_LENGTH <= length <= size - at - _OVERHEAD:
+                raise CorruptRecordError(f"batch at offset {int.from_bytes(raw[at : at + 8])}: broken records")
+            at += _OVERHEAD + length
+        if at < size or not size:
+            raise CorruptRecordError("a batch without the whole of its header")
+        behind += size
+    return begins
+
+
+def _decompressed(raws: Sequence[bytes]) -> tuple[bytes, Spans]:
+    """What stands behind the header of each batch, decompressed and joined, and where it lies then."""
+    data = [_unpacked(raw) for raw in raws]
+    ends = list(accumulate(map(len, data)))
+    return b"".join(data), zip([0, *ends[:-1]], ends, strict=True)
+
+
+def _unpacked(raw: bytes) -> bytes:
     """What stands behind the header of a batch, decompressed. Raises CorruptRecordError."""
     head = np.frombuffer(raw, _HEADER, 1)[0]
     codec, data = int(head["attributes"]) & _CODEC, raw[_HEADER.itemsize :]
@@ -124,14 +159,12 @@ def _decompressed(raw: bytes) -> bytes:
         raise CorruptRecordError(f"batch at offset {head['base']}: not decompressed: {type(error).__name__}") from error
 
 
-def _fields(data: list[bytes], counts: Ints) -> tuple[bytes, _Fields]:
-    """The records of batches, given as what stands behind their headers, joined, and where their fields are in it."""
+def _fields(data: bytes, bodies: Spans, counts: Ints) -> _Fields:
+    """bodies, counts: where the records of each batch lie in the data, and how many they are."""
     if (counts < 0).any():
         raise ValueError("a batch with fewer records than none")
-    joined = data[0] if len(data) == 1 else b"".join(data)
-    ends = np.cumsum(np.fromiter(map(len, data), np.int64, len(data))).tolist()
-    of_each = list(zip(counts.tolist(), ends, strict=True))
-    return joined, _each(joined, of_each) if counts.sum() <= _FEW else _all(joined, _starts(joined, of_each))
+    batches = zip(bodies, counts.tolist(), strict=True)
+    return _each(data, batches) if counts.sum() <= _FEW else _all(data, _starts(data, batches))
 
 
 def _cut(data: bytes, starts: Ints, ends: Ints) -> Texts:
@@ -141,14 +174,11 @@ def _cut(data: bytes, starts: Ints, ends: Ints) -> Texts:
     return [data[start:end] if start >= 0 else None for start, end in pairs]
 
 
-def _starts(data: bytes, batches: list[tuple[int, int]]) -> Ints:
-    """Shape (records + 1,): where each record begins with its length, and where the last one ends.
-
-    batches: how many records each has, and where they end.
-    """
+def _starts(data: bytes, batches: Batches) -> Ints:
+    """Shape (records,): where each record begins, with its length."""
     starts: list[int] = []
-    at, add = 0, starts.append
-    for count, end in batches:
+    add = starts.append
+    for (at, end), count in batches:
         for _ in range(count):
             add(at)
             number = data[at]
@@ -161,22 +191,22 @@ def _starts(data: bytes, batches: list[tuple[int, int]]) -> Ints:
                 at = behind + (number >> 1)
         if at != end:
             raise ValueError("the records do not fill the batch")
-    add(at)
     return np.array(starts, np.int64)
 
 
 def _all(data: bytes, starts: Ints) -> _Fields:
     column = np.frombuffer(data + _PADDING, np.uint8)
-    lengths, at = _varints(column, starts[:-1])
+    lengths, at = _varints(column, starts)
     if (lengths < 0).any():
         raise ValueError("a record of negative length")
+    record_ends = at + lengths
     times, at = _varints(column, at + 1)
     offsets, at = _varints(column, at)
     lengths, at = _varints(column, at)
     keys, at = _span(lengths, at, len(data))
     lengths, at = _varints(column, at)
     values, at = _span(lengths, at, len(data))
-    if (at >= starts[1:]).any():  # at least the number of headers follows
+    if (at >= record_ends).any():  # at least the number of headers follows
         raise ValueError("a field reaches beyond its record")
     return _Fields(times, offsets, keys, values)
 
@@ -211,11 +241,10 @@ def _varints(column: NDArray[np.uint8], at: Ints) -> tuple[Ints, Ints]:
     return (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64), behind
 
 
-def _each(data: bytes, batches: list[tuple[int, int]]) -> _Fields:
+def _each(data: bytes, batches: Batches) -> _Fields:
     """As _all() of _starts(), record by record."""
     rows: list[tuple[int, ...]] = []
-    at = 0
-    for count, batch_end in batches:
+    for (at, batch_end), count in batches:
         for _ in range(count):
             number, behind = _varint(data, at)
             if number & 1:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
@@ -19,6 +18,18 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
+from sfm_stream.transport.kafka.kafka_python.batch_runs import (
+    APPENDED,
+    CHECKED_FROM,
+    CODEC,
+    CONTROL,
+    MAGIC,
+    OVERHEAD,
+    SHORTEST,
+    TRANSACTIONAL,
+    Run,
+    unpack_header,
+)
 from sfm_stream.transport.kafka.kafka_python.batches import KafkaBatch, OldBatch
 from sfm_stream.transport.kafka.kafka_python.codecs import unpacked_bytes
 from sfm_stream.transport.kafka.kafka_python.hooks.private_names import PrivateNames
@@ -42,6 +53,7 @@ RELIES_ON: PrivateNames = {
         "fetch_offset": "the offset from which on records are wanted",
         "next_fetch_offset": "the position of the consumer after what was yielded",
         "aborted_producer_ids": "the producers whose transaction is aborted where the reader is",
+        "aborted_transactions": "those that are aborted further on",
         "check_crcs": "whether check sums are to be checked",
         "isolation_level": "not 0: committed records only",
         "leader_epoch": "the epoch of the batch that was read last",
@@ -52,35 +64,7 @@ RELIES_ON: PrivateNames = {
         "_buffer": "the bytes of the batches of one partition, one behind the other",
     },
 }
-_unpack = Struct(">qiibIhiqqqhii").unpack_from
-"""Of the header of a batch of format 2: offset, length, leader epoch, format, check sum, attributes, delta of the last
-offset, first and largest time, producer id and epoch, sequence, number of records.
-"""
-_LENGTH_AT, _OVERHEAD, _MAGIC_AT, _CHECKED_FROM, _SHORTEST, _MAGIC = 8, 12, 16, 21, 61, 2
-_CODEC, _APPENDED, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
-MOST_BYTES, _MOST_RECORDS = 1 << 20, 1 << 13
-"""Of batches that are handed on together. One of them alone may have more."""
-_MOST_UNPACKED_BYTES = 16 << 20
-"""The same, once they are decompressed."""
-
-
-class _Run:
-    """Batches that follow each other in the log and are handed on together: of one clock, and bounded."""
-
-    __slots__ = ("appended", "first", "next_offset", "raws", "records", "size_bytes", "unpacked_bytes")
-
-    def __init__(self) -> None:
-        self.raws: list[bytes] = []
-        self.first = self.next_offset = self.appended = self.records = self.size_bytes = self.unpacked_bytes = 0
-
-    def takes(self, appended: int, size_bytes: int, unpacked_bytes: int, records: int, most_bytes: int) -> bool:
-        """Whether a batch can go along with those that are here."""
-        return (
-            appended == self.appended
-            and self.size_bytes + size_bytes <= most_bytes
-            and self.unpacked_bytes + unpacked_bytes <= _MOST_UNPACKED_BYTES
-            and self.records + records <= _MOST_RECORDS
-        )
+_LENGTH_AT, _MAGIC_AT = 8, 16
 
 
 class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
@@ -97,53 +81,55 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
         return bool(record.next_offset <= self.fetch_offset)
 
     def _unpack_records(self, tp: Any, records: MemoryRecords, *_: Any) -> Iterator[KafkaBatch]:
-        fetched, at = memoryview(records._buffer), 0  # of the whole answer: what is handed on is copied out of it
-        run, read_to = _Run(), self.next_fetch_offset
+        # Of the whole answer, to which nobody writes any more: what is handed on is copied out of it.
+        fetched, at = memoryview(records._buffer).toreadonly(), 0
+        run, read_to = Run(fetched, self.most_bytes), self.next_fetch_offset
         while (end := _end(fetched, at)) <= len(fetched):
-            if end - at < _SHORTEST or fetched[at + _MAGIC_AT] != _MAGIC:
-                if run.raws:
+            if end - at < SHORTEST or fetched[at + _MAGIC_AT] != MAGIC:
+                if run.batches:
                     yield self._handed_on(tp, run)
-                    run = _Run()
+                    run = Run(fetched, self.most_bytes)
                 yield from self._old(tp, bytes(fetched[at:end]))
                 read_to = self.next_fetch_offset
             else:
-                base, _, epoch, _, crc, attributes, last_delta, _, _, producer, _, _, count = _unpack(fetched, at)
-                if self.check_crcs and calc_crc32c(fetched[at + _CHECKED_FROM : end]) != crc:
-                    if run.raws:  # what lies before it is good
+                base, _, epoch, _, crc, attributes, last_delta, _, _, producer, _, _, count = unpack_header(fetched, at)
+                if self.check_crcs and calc_crc32c(fetched[at + CHECKED_FROM : end]) != crc:
+                    if run.batches:  # what lies before it is good
                         yield self._handed_on(tp, run)
                     raise CorruptRecordError(f"{tp.topic}, partition {tp.partition}, offset {base}: checksum")
                 read_to = base + last_delta + 1
                 if not self._is_hidden(fetched[at:end], attributes, producer, read_to - 1) and count:
-                    codec, size = attributes & _CODEC, end - at
-                    unpacked = unpacked_bytes(codec, bytes(fetched[at + _SHORTEST : end])) if codec else size
-                    if run.raws and not run.takes(attributes & _APPENDED, size, unpacked, count, self.most_bytes):
+                    codec, size = attributes & CODEC, end - at
+                    unpacked = unpacked_bytes(codec, bytes(fetched[at + SHORTEST : end])) if codec else size
+                    if run.batches and not run.takes(attributes & APPENDED, size, unpacked, count):
                         yield self._handed_on(tp, run)
-                        run = _Run()
-                    if not run.raws:
-                        run.first, run.appended = max(base, self.fetch_offset), attributes & _APPENDED
+                        run = Run(fetched, self.most_bytes)
+                    if not run.batches:
+                        run.first, run.appended = max(base, self.fetch_offset), attributes & APPENDED
                     if read_to > self.fetch_offset:
-                        run.raws.append(bytes(fetched[at:end]))
-                        run.records += count
-                        run.size_bytes += size
-                        run.unpacked_bytes += unpacked
-                        run.next_offset = read_to
+                        run.add(at, end, 1, count, unpacked, read_to)
                 self.leader_epoch = epoch
             at = end
-        if run.raws:
+            if run.batches and not self._may_hide() and (plain := run.plain_behind(at, self.check_crcs)):
+                end, batches, count, read_to, self.leader_epoch = plain
+                run.add(at, end, batches, count, end - at, read_to)
+                at = end
+        if run.batches:
             yield self._handed_on(tp, run)
         self.next_fetch_offset = read_to
         self.drain()
 
-    def _handed_on(self, tp: Any, run: _Run) -> KafkaBatch:
+    def _handed_on(self, tp: Any, run: Run) -> KafkaBatch:
         self.next_fetch_offset = run.next_offset
         self.records_read += run.records
         self.bytes_read += run.size_bytes
-        return KafkaBatch(tp.partition, run.first, run.next_offset, run.raws, self.translated, run.unpacked_bytes)
+        raws, unpacked = run.raws(), run.unpacked_bytes
+        return KafkaBatch(tp.partition, run.first, run.next_offset, raws, self.translated, unpacked, run.batches)
 
     def _old(self, tp: Any, raw: bytes) -> Iterator[OldBatch]:
         """The records of a message of a format before 2. Raises CorruptRecordError for what is no such message."""
         where = f"{tp.topic}, partition {tp.partition}, offset {int.from_bytes(raw[:_LENGTH_AT])}"
-        if raw[_MAGIC_AT : _MAGIC_AT + 1] >= bytes([_MAGIC]):  # no check sum covers length and format
+        if raw[_MAGIC_AT : _MAGIC_AT + 1] >= bytes([MAGIC]):  # no check sum covers length and format
             raise CorruptRecordError(f"{where}: a batch of an unknown format, or without the whole of its header")
         try:
             batch = MemoryRecords(raw).next_batch()
@@ -158,23 +144,27 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
 
     def _is_hidden(self, raw: memoryview, attributes: int, producer: int, last_offset: int) -> bool:
         """Control batches, and with read_committed those of aborted transactions, as the fetcher would skip them."""
-        control = bool(attributes & _CONTROL)
+        control = bool(attributes & CONTROL)
         if self.isolation_level and producer >= 0:
             self._consume_aborted_transactions_up_to(last_offset)
             if control:
                 if self._contains_abort_marker(DefaultRecordBatch(raw)):
                     self.aborted_producer_ids.discard(producer)
-            elif attributes & _TRANSACTIONAL and producer in self.aborted_producer_ids:
+            elif attributes & TRANSACTIONAL and producer in self.aborted_producer_ids:
                 return True
         return control
+
+    def _may_hide(self) -> bool:
+        """Whether batches from here on may be of an aborted transaction, or end one."""
+        return bool(self.isolation_level and (self.aborted_producer_ids or self.aborted_transactions))
 
 
 def _end(fetched: memoryview, at: int) -> int:
     """Where the batch ends that begins there; beyond all bytes where not even its length is there."""
-    if at + _OVERHEAD > len(fetched):
+    if at + OVERHEAD > len(fetched):
         return len(fetched) + 1
-    length = int.from_bytes(fetched[at + _LENGTH_AT : at + _OVERHEAD], "big", signed=True)
-    return at + _OVERHEAD + max(length, 0)
+    length = int.from_bytes(fetched[at + _LENGTH_AT : at + OVERHEAD], "big", signed=True)
+    return at + OVERHEAD + max(length, 0)
 
 
 def _appended(batch: Any) -> bool | None:
