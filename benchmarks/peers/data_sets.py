@@ -97,7 +97,7 @@ class Scale:
     """So few that a page has ten times the events in a window."""
     windows: int
     short_windows: int
-    """For peers and batches so slow that a million events say no more than these."""
+    """For peers so slow that a million events say no more than these."""
 
     def hundred(self, windows: int, one_a_batch: bool = False) -> DataSet:
         """100 events a release."""

@@ -61,7 +61,7 @@ def rows(scale: Scale) -> list[Row]:
 def _of_sfm(kernel: str, scale: Scale) -> list[Row]:
     hundred, short = (scale.hundred(1), scale.hundred(scale.windows)), scale.hundred(scale.short_windows)
     thousand = (scale.thousand(1), scale.thousand(scale.windows))
-    single = (scale.hundred(1, one_a_batch=True), scale.hundred(scale.short_windows, one_a_batch=True))
+    single = (scale.hundred(1, one_a_batch=True), scale.hundred(scale.windows, one_a_batch=True))
     slow = 2 if kernel == "python" else 1
 
     def row(
