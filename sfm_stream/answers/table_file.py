@@ -118,7 +118,7 @@ class ParquetTable:
         buffers = [None if None not in values else _bits([value is not None for value in values])]
         column_type = self._columns[name]
         if column_type in _NUMBERS:
-            buffers.append(np.array([value or 0 for value in values], _NUMBERS[column_type]))
+            buffers.append(np.array([0 if value is None else value for value in values], _NUMBERS[column_type]))
         elif column_type == "bool":
             buffers.append(_bits(values))
         else:

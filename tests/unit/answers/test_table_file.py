@@ -76,6 +76,16 @@ def test_parquet_has_the_types_that_old_engines_read():
     assert not {"RLE_DICTIONARY", "PLAIN_DICTIONARY"} & set(group.column(6).encodings)
 
 
+@pytest.mark.parametrize("among", [0, 20])
+def test_numbers_read_back_from_parquet_as_they_are(among):
+    """Zero below zero, infinite ones and none among them."""
+    shares = [-0.0, 0.0, float("inf"), -float("inf"), 5e-324, float("nan"), *[None] * among]
+    rows = [{**dict.fromkeys(COLUMNS), "share": share, "big": -(2**63), "count": -(2**31)} for share in shares]
+    found = parquet.read_table(written(ParquetTable, rows)).to_pydict()
+    assert repr(found["share"]) == repr(shares)
+    assert (set(found["big"]), set(found["count"])) == ({-(2**63)}, {-(2**31)})
+
+
 @pytest.mark.parametrize(("limit", "value"), [("GROUP_ROWS", 10), ("GROUP_BYTES", 10 * (1000 + 1 + 5 * 8))])
 def test_row_groups_are_bounded_in_rows_and_in_bytes(monkeypatch, limit, value):
     monkeypatch.setattr(table_file, limit, value)
