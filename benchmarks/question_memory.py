@@ -191,9 +191,13 @@ def ask_server(config: Path, end_ms: int, has_days: bool) -> None:
                 time.sleep(0.5)
             print(f"{'serve, ready':44} {resident(process.pid, 'VmHWM'):6} MB", flush=True)
             for path, params in [*requests(end_ms, has_days)] * 2:
-                reply = client.get(f"{url}/{path}", params=params)
+                try:
+                    reply = client.get(f"{url}/{path}", params=params)
+                    said = f"{reply.status_code}, {len(reply.content)} bytes"
+                except httpx.TransportError:
+                    said = "ended by the server, which answers in two minutes or not at all"
                 name = f"serve, {path} {' '.join(f'{key}={value}' for key, value in params.items())}"
-                peak, said = resident(process.pid, "VmHWM"), f"{reply.status_code}, {len(reply.content)} bytes"
+                peak = resident(process.pid, "VmHWM")
                 print(f"{name:90} {peak:6} MB  now {resident(process.pid)} MB, {said}", flush=True)
     finally:
         process.terminate()
