@@ -57,7 +57,8 @@ class JoinedUnion:
         """Bytes of memory that it will take, about, once all that was taken is included."""
         covers = self.covers.values()
         shape = next((cover.shape for cover in covers if cover.shape), None)
-        return sum(cover.held_bytes for cover in covers) + sum_bytes(shape, self.released)
+        of_keys = sum(map(len, self.covers)) + sum(cover.held_bytes for cover in covers)
+        return of_keys + sum_bytes(shape, self.released)
 
     def row(self, grain: str, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
         """The row of an answer, once nothing is waiting.

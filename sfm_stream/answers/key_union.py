@@ -35,7 +35,7 @@ class KeyUnion:
     @property
     def held_bytes(self) -> int:
         """Bytes of memory that it will take, about, once all that was taken is included."""
-        return self.cover.held_bytes + sum_bytes(self.cover.shape, self.released)
+        return len(self.key) + self.cover.held_bytes + sum_bytes(self.cover.shape, self.released)
 
     def row(self, grain: str, decided: DecidedSpans, terms: ReleaseTerms) -> AnswerRow:
         """The row of an answer, once nothing is waiting."""

@@ -73,9 +73,10 @@ def with_sketches(reader: TopicReader, rollups: Iterable[RollupRecord]) -> Itera
 
 def _size(record: RollupRecord) -> int:
     """Bytes of memory that a roll-up takes while it waits, about: of the sum that is made for it, or of its own."""
+    size = _SUM_BYTES + len(record.key)
     if record.tally is not None and record.merged is not None:
-        return _SUM_BYTES + record.tally.counts.nbytes + len(record.merged.bits)
-    return _SUM_BYTES + _START_BYTES * record.released + memory_of_sum(record.of_releases.shape, record.released)
+        return size + record.tally.counts.nbytes + len(record.merged.bits)
+    return size + _START_BYTES * record.released + memory_of_sum(record.of_releases.shape, record.released)
 
 
 def _at_once(reader: TopicReader, rollups: list[RollupRecord]) -> Iterator[RollupRecord]:

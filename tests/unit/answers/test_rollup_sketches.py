@@ -16,6 +16,7 @@ from sfm_stream.answers.rollup_sketches import with_sketches
 from sfm_stream.pipeline.rollup import publication
 from sfm_stream.sketch.tally_sum import TallySum
 from sfm_stream.wire.codec import Release, RollupRecord, decode, decode_rollup
+from sfm_stream.wire.keys import encode_key
 
 NAMED = {"span": "15m"}
 
@@ -161,3 +162,14 @@ def test_records_that_hold_both_do_not_wait_for_each_other(monkeypatch: pytest.M
     monkeypatch.setattr(rollup_sketches, "_AT_ONCE_BYTES", rollup_sketches._size(bare[0]) + 1)
     first = next(with_sketches(Topics(log), noted(mixed)))
     assert (first, len(met)) == (held[0], 2), "behind one that lacks its sketch they wait, as far as there is room"
+
+
+def test_records_with_long_keys_are_few_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key of 64 KiB takes more than the sum of few small sketches."""
+    small = published(two_hours())[0]
+    bare = [replace(small, key=encode_key("x" * 60_000 + str(number))) for number in range(9)]
+    met: list[RollupRecord] = []
+    monkeypatch.setattr(rollup_sketches, "_AT_ONCE_BYTES", 130_000)
+    first = next(with_sketches(Topics([]), (met.append(record) or record for record in bare)))  # type: ignore[func-returns-value]
+    assert (first, len(met)) == (bare[0], 3)
+    assert rollup_sketches._size(small) * len(bare) < 130_000, "with short keys all of them would wait"

@@ -71,6 +71,32 @@ def test_unions_take_no_more_memory_than_they_are_reckoned_with(shape, releases,
         assert reckoned / 4 < taken < reckoned, make.__name__
 
 
+def test_long_keys_are_reckoned_with():
+    """A key of 64 KiB takes more than all else of a union of few small sketches."""
+    payload = release(T0, shape=SMALL, span="15m", bits="01" * (SMALL.cells // 2))
+    record = decode_release(payload)
+
+    def single(number):
+        union = KeyUnion(b"%065000d" % number, KeyCover(record.window))
+        union.take([candidate(record)])
+        return union
+
+    def joined(number):
+        union = JoinedUnion(record.window, None)
+        for other in range(5):
+            union.begin(b"%065000d" % (5 * number + other))
+            union.take([candidate(record)])
+        return union
+
+    for make in (single, joined):
+        tracemalloc.start()
+        unions = [make(number) for number in range(20)]
+        taken = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        reckoned = sum(union.held_bytes for union in unions)
+        assert reckoned / 4 < taken < reckoned, make.__name__
+
+
 def test_few_unions_are_held_where_each_has_many_small_releases(monkeypatch):
     """Of 30 keys with 60 windows of 16 buckets. The cells of all sums together would take 9 KB."""
     log = [release(T0 + number * QUARTER_MS, f"k{key}") for key in range(30) for number in range(60)]
