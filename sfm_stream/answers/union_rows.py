@@ -20,6 +20,7 @@ from sfm_stream.answers.decided_spans import DecidedSpans
 from sfm_stream.answers.joined_union import JoinedUnion
 from sfm_stream.answers.key_cover import KeyCover
 from sfm_stream.answers.key_union import KeyUnion
+from sfm_stream.answers.looked import looked
 from sfm_stream.answers.question import Question
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.sketch_reading import SketchReading
@@ -44,7 +45,7 @@ def union_rows(
 
     def finish() -> None:
         # What an estimate needs beside the sums follows from the number of releases, and takes longest to make.
-        for union in sorted(reading.finish(), key=attrgetter("released")):
+        for union in looked(reader, sorted(reading.finish(), key=attrgetter("released"))):
             rows.add(union.row(str(question.grain), decided, terms))
 
     for span, of_span in groupby(candidates.rows(), key=itemgetter(0)):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -15,6 +15,7 @@ from sfm_stream.answers.completeness import completeness
 from sfm_stream.answers.completeness_json import completeness_json
 from sfm_stream.answers.known_keys import known_keys
 from sfm_stream.answers.known_keys_json import keys_json
+from sfm_stream.answers.looked import looked
 from sfm_stream.answers.pair_json import pair_json
 from sfm_stream.answers.pairs import answer_pair
 from sfm_stream.answers.question import Question
@@ -28,9 +29,7 @@ from sfm_stream.serve.queries import EstimatesQuery, KeysQuery, TopQuery, TwoSpa
 from sfm_stream.serve.refusals import TooMuchAsked
 from sfm_stream.serve.replies import Replies, csv_lines, json_document, json_lines, json_table
 from sfm_stream.serve.served import ServedPipeline
-from sfm_stream.transport.contract import TopicReader
 
-_T = TypeVar("_T")
 _LOOKED_EVERY = 64
 
 
@@ -105,7 +104,7 @@ class _Api:
             with served.reader() as reader:
                 answered = answer(reader, served.terms, question)
                 self._require_rows(len(answered.rows))
-                rows = map(row_json, _looked(reader, answered.rows))
+                rows = map(row_json, looked(reader, answered.rows, _LOOKED_EVERY))
                 if query.format == "jsonl":
                     yield from json_lines(rows)
                 elif query.format == "csv":
@@ -149,7 +148,7 @@ class _Api:
             with served.reader() as reader:
                 rows = compare(reader, served.terms, first, second)
                 self._require_rows(len(rows))
-                yield from json_table(_head(served), "rows", map(compared_json, _looked(reader, rows)))
+                yield from json_table(_head(served), "rows", map(compared_json, looked(reader, rows, _LOOKED_EVERY)))
 
         return self._replies.reply(request, "json", _mark(served, first, second), make)
 
@@ -191,15 +190,6 @@ def _head(served: ServedPipeline) -> dict[str, object]:
 
 def _mark(served: ServedPipeline, *questions: Question) -> str:
     return f"{served.log_end()} {question_mark(questions)}"
-
-
-def _looked(reader: TopicReader, rows: Iterable[_T]) -> Iterator[_T]:
-    """The rows. Between them it is looked whether the question has taken too long."""
-    look = getattr(reader, "before_query", None)
-    for number, row in enumerate(rows):
-        if look is not None and number % _LOOKED_EVERY == 0:
-            look()
-        yield row
 
 
 def _state(served: ServedPipeline) -> dict[str, object]:

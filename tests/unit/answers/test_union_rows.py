@@ -1,6 +1,7 @@
 """Answers over releases of several spans: what covers a question, where it comes from, and what is missing."""
 
 import gc
+import itertools
 import math
 from dataclasses import replace
 from itertools import pairwise
@@ -11,6 +12,7 @@ from support.published_topics import K1, K4, SHAPE, T0, VIEWS, closed, question,
 from support.rollup_runs import DAY_MS, HOUR_MS, QUARTER_MS, at, marker
 
 from sfm_stream.answers.answer import answer
+from sfm_stream.answers.key_union import KeyUnion
 from sfm_stream.answers.release_terms import ReleaseTerms
 from sfm_stream.answers.rows import rows_of
 from sfm_stream.errors import IncompatibleError, QuestionError, StateError
@@ -337,6 +339,22 @@ def test_a_question_by_week_holds_the_sums_of_one_week():
     rows = list(rows_of(Watched(records), VIEWS, question("week")))
     assert len(rows) == 30 * len(keys)
     assert before < max(held) <= before + len(keys)
+
+
+def test_a_question_that_takes_too_long_is_ended_between_two_estimates(monkeypatch):
+    """Five keys are added up in one reading; the time is over before the third is estimated."""
+    made, looks = [], itertools.count(1)
+
+    class Lent(Topics):
+        def before_query(self):
+            if next(looks) == 3:
+                raise TimeoutError
+
+    row = KeyUnion.row
+    monkeypatch.setattr(KeyUnion, "row", lambda union, *terms: made.append(union.key) or row(union, *terms))
+    with pytest.raises(TimeoutError):
+        rows_of(Lent(days_of(2, "abcde")), VIEWS, question("range", span(0, 2 * DAY)))
+    assert len(made) == 2
 
 
 def test_an_answer_by_week_needs_no_roll_ups():
