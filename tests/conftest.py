@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.both_kernels import chosen
 from support.order import long_first
 
 from sfm_stream import kernels
@@ -36,9 +37,8 @@ def kernel(request: pytest.FixtureRequest) -> Iterator[kernels.Kernel]:
     """Each kernel, chosen for this process; where a configuration is run, `worker.kernel` decides."""
     if request.param == "native" and (problem := kernels.why_not()):
         _without("compiled kernel", problem)
-    kernels.choose(request.param)
-    yield request.param
-    kernels.choose("auto")
+    with chosen(request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="session")

@@ -91,7 +91,7 @@ impl PlainRecords {
                     rows.push(record.offset, record.arrival_ms, record.value);
                 })?;
             }
-            rows.keys.finish();
+            rows.keys.look_up();
             Some(rows)
         });
         rows.map(|rows| rows.answer(py)).transpose()
@@ -126,7 +126,7 @@ impl PlainRecords {
                     start = end + 1;
                 }
             }
-            rows.keys.finish();
+            rows.keys.look_up();
             rows
         });
         rows.answer(py)

@@ -72,9 +72,7 @@ impl KeyIndex {
 
     /// All keys, in the order of their ids.
     fn keys_in_order<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let held = (0..self.keys.numbers() as u32).filter_map(|number| self.keys.get(number));
-        let keys: PyResult<Vec<_>> = held.map(|key| object(py, key)).collect();
-        PyList::new(py, keys?)
+        self.keys.objects(py)
     }
 
     /// The id of a key, -1 where it is not held or is none.

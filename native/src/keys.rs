@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 /// No key: numbers are below i32::MAX.
 const EMPTY: u64 = u64::MAX;
@@ -124,6 +124,13 @@ impl KeySet {
     pub fn get(&self, number: u32) -> Option<(Kind, &[u8])> {
         let entry = self.entries.get(number as usize)?;
         Some((entry.kind?, &self.bytes[entry.start..][..entry.size as usize]))
+    }
+
+    /// All keys as Python holds them, in the order of their numbers.
+    pub fn objects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let held = (0..self.numbers() as u32).filter_map(|number| self.get(number));
+        let keys: PyResult<Vec<_>> = held.map(|key| object(py, key)).collect();
+        PyList::new(py, keys?)
     }
 
     /// Keep the keys whose number is marked, and give back the memory of the others. Their numbers, ascending.

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::key_index::KeyIndex;
-use crate::keys::{BLOCK, KeySet, Kind, object};
+use crate::keys::{BLOCK, KeySet, Kind};
 
 /// A row whose key is not looked up yet. Its bytes wait up to `end`, from the end of the one before.
 struct Waiting {
@@ -64,7 +64,8 @@ impl<'a> RowKeys<'a> {
         self.ids.push(-1);
     }
 
-    fn look_up(&mut self) {
+    /// Look up what waits. At the end too: only then is the column complete.
+    pub fn look_up(&mut self) {
         let held = self.index.keys();
         held.bring_near(self.waiting.iter().map(|row| row.hash));
         let mut start = 0;
@@ -87,11 +88,6 @@ impl<'a> RowKeys<'a> {
         self.waiting_bytes.clear();
     }
 
-    /// Look up what waits: only then are the columns complete.
-    pub fn finish(&mut self) {
-        self.look_up();
-    }
-
     pub fn ids(&self) -> &[i32] {
         &self.ids
     }
@@ -103,8 +99,6 @@ impl<'a> RowKeys<'a> {
 
     /// The new keys as Python holds them.
     pub fn new_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let new = (0..self.new.numbers() as u32).filter_map(|number| self.new.get(number));
-        let keys: PyResult<Vec<_>> = new.map(|key| object(py, key)).collect();
-        PyList::new(py, keys?)
+        self.new.objects(py)
     }
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +14,8 @@ from rich.text import Text
 from sfm_stream.answers.answer_row import AnswerRow
 from sfm_stream.answers.key_notation import key_text
 from sfm_stream.readable import duration, local
+
+T = TypeVar("T")
 
 WIDE = 160
 """Width in characters of a table that does not go to a terminal."""
@@ -32,22 +35,26 @@ def console() -> Console:
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, or one for each TABLE_ROWS rows. heads: the titles of its columns. rows: their texts."""
-    screen, left = console(), iter(rows)
-    some = list(islice(left, TABLE_ROWS))
-    while True:
+    screen, tables = console(), _by_table(rows)
+    for some in chain([next(tables, [])], tables):  # without a row there are heads all the same
         table = Table(*heads, box=None, pad_edge=False)
         for row in some:
             table.add_row(*map(Text, row))
         screen.print(table)
-        if not (some := list(islice(left, TABLE_ROWS))):
-            return
 
 
 def print_answer(rows: Iterable[AnswerRow], zone: str) -> None:
     """Print the rows of an answer, times in this zone: one table, or one for each TABLE_ROWS of them."""
-    screen, left = console(), iter(rows)
-    while some := list(islice(left, TABLE_ROWS)):
+    screen = console()
+    for some in _by_table(rows):
         screen.print(answer_table(some, zone, screen.width))
+
+
+def _by_table(rows: Iterable[T]) -> Iterator[list[T]]:
+    """The rows of one table after another."""
+    left = iter(rows)
+    while some := list(islice(left, TABLE_ROWS)):
+        yield some
 
 
 def answer_table(rows: Sequence[AnswerRow], zone: str, width: int) -> Table:

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.naive_key_ids import NaiveKeyIds
-from support.key_tables import KERNELS, table_of
+from support.both_kernels import KERNELS
+from support.key_tables import table_of
 
 TEXTS = st.text("ab\u00e9\ud83d\ude00\udfff\0", max_size=3) | st.text(max_size=40)
 """With lone surrogates, which no decoded record has and no UTF-8 can hold."""

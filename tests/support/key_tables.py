@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
+from support.both_kernels import chosen
+
 from sfm_stream import kernels
 from sfm_stream.events.key_table import KeyTable
 from sfm_stream.types import KeyValue
-
-KERNELS: list[kernels.Kernel] = ["python", *(["native"] if not kernels.why_not() else [])]  # type: ignore[list-item]
 
 
 def table_of(
     kernel: kernels.Kernel, declared: Iterable[KeyValue] | None = None, everywhere: Container[KeyValue] = frozenset()
 ) -> KeyTable:
     """A table whose keys this kernel holds."""
-    kernels.choose(kernel)
-    try:
+    with chosen(kernel):
         return KeyTable(declared, everywhere)
-    finally:
-        kernels.choose("auto")

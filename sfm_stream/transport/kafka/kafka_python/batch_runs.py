@@ -17,8 +17,10 @@ unpack_header = Struct(">qiibIhiqqqhii").unpack_from
 """Of the header of a batch of format 2: offset, length, leader epoch, format, check sum, attributes, delta of the last
 offset, first and largest time, producer id and epoch, sequence, number of records.
 """
-OVERHEAD, CHECKED_FROM, SHORTEST, MAGIC = 12, 21, 61, 2
-"""What the length of a batch does not count; where that begins which the check sum is of; the header; the format."""
+LENGTH_AT, OVERHEAD, CHECKED_FROM, SHORTEST, MAGIC = 8, 12, 21, 61, 2
+"""Where the length of a batch is; what it does not count, itself and what lies before it; where that begins which the
+check sum is of; the header; the format.
+"""
 CODEC, APPENDED, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 """Of the attributes."""
 MOST_BYTES, _MOST_RECORDS = 1 << 20, 1 << 13

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfm_stream.transport.kafka.kafka_python.batch_runs import APPENDED
 from sfm_stream.transport.kafka.kafka_python.record_data import Columns, read_batches
 from sfm_stream.transport.kafka.kafka_python.translation import Translation
 from sfm_stream.transport.kafka.topic_facts import CREATE_TIME, LOG_APPEND_TIME
 from sfm_stream.types import NO_TIME
 
-_ATTRIBUTES, _APPENDED = 22, 0x08
-"""The lower byte of the attributes in the header of a batch, and its bit for time stamps of the broker."""
+_ATTRIBUTES = 22
+"""The lower byte of the attributes in the header of a batch."""
 
 
 class KafkaBatch:
@@ -41,7 +42,7 @@ class KafkaBatch:
     ) -> None:
         self.partition, self.first, self.next_offset, self.batches = partition, first, next_offset, batches
         self._raws, self._translated, self.unpacked_bytes = raws, translated, unpacked_bytes
-        appended = len(raws[0]) > _ATTRIBUTES and raws[0][_ATTRIBUTES] & _APPENDED
+        appended = len(raws[0]) > _ATTRIBUTES and raws[0][_ATTRIBUTES] & APPENDED
         self.timestamp_type = LOG_APPEND_TIME if appended else CREATE_TIME
         self._columns: Columns | None = None
 

@@ -18,6 +18,7 @@ import numpy as np
 from kafka.errors import CorruptRecordError
 from numpy.typing import NDArray
 
+from sfm_stream.transport.kafka.kafka_python.batch_runs import APPENDED, CODEC, LENGTH_AT, OVERHEAD
 from sfm_stream.transport.kafka.kafka_python.codecs import CODECS, decompressed
 from sfm_stream.types import NO_TIME
 from sfm_stream.units import MAX_BATCH_BYTES
@@ -46,10 +47,8 @@ _HEADER = np.dtype(
     ]
 )
 """What a batch begins with. last_delta: of offsets."""
-_length, _LENGTH_AT, _OVERHEAD = Struct(">i").unpack_from, 8, 12
-"""What a batch gives as its length does not count itself and what is in front of it."""
-_LEAST_LENGTH = _HEADER.itemsize - _OVERHEAD
-_CODEC, _LOG_APPEND_TIME = 0x07, 0x08
+_length = Struct(">i").unpack_from
+_LEAST_LENGTH = _HEADER.itemsize - OVERHEAD
 _FEW = 48
 """Up to so many records the loop over them is quicker than the calls that read all at once."""
 _PADDING = bytes(16)
@@ -84,7 +83,7 @@ def read_batches(raws: Sequence[bytes], first: int) -> Columns:
     ends = [*begins[1:], len(stored)]
     heads = np.frombuffer(b"".join([stored[begin : begin + _HEADER.itemsize] for begin in begins]), _HEADER)
     attributes, bases, counts = heads["attributes"], _native(heads["base"]), _native(heads["count"])
-    if (attributes & _CODEC).any():
+    if (attributes & CODEC).any():
         data, bodies = _decompressed([stored[begin:end] for begin, end in zip(begins, ends, strict=True)])
     else:
         data, bodies = stored, zip([begin + _HEADER.itemsize for begin in begins], ends, strict=True)
@@ -102,7 +101,7 @@ def read_batches(raws: Sequence[bytes], first: int) -> Columns:
     if gaps.any():
         offsets = np.where(np.repeat(gaps, counts), fields.offset_deltas + np.repeat(bases, counts), offsets)
     arrivals = np.maximum(fields.time_deltas + np.repeat(_native(heads["first_time"]), counts), NO_TIME)
-    appended = (attributes & _LOG_APPEND_TIME).astype(np.bool_)
+    appended = (attributes & APPENDED).astype(np.bool_)
     if appended.any():
         stamps = np.repeat(_native(heads["max_time"]), counts)
         arrivals = stamps if appended.all() else np.where(np.repeat(appended, counts), stamps, arrivals)
@@ -128,10 +127,10 @@ def _begins(raws: Sequence[bytes]) -> list[int]:
         at, size = 0, len(raw)
         while size - at >= _HEADER.itemsize:
             add(behind + at)
-            length = _length(raw, at + _LENGTH_AT)[0]
-            if not _LEAST_LENGTH <= length <= size - at - _OVERHEAD:
+            length = _length(raw, at + LENGTH_AT)[0]
+            if not _LEAST_LENGTH <= length <= size - at - OVERHEAD:
                 raise CorruptRecordError(f"batch at offset {int.from_bytes(raw[at : at + 8])}: broken records")
-            at += _OVERHEAD + length
+            at += OVERHEAD + length
         if at < size or not size:
             raise CorruptRecordError("a batch without the whole of its header")
         behind += size
@@ -148,7 +147,7 @@ def _decompressed(raws: Sequence[bytes]) -> tuple[bytes, Spans]:
 def _unpacked(raw: bytes) -> bytes:
     """What stands behind the header of a batch, decompressed. Raises CorruptRecordError."""
     head = np.frombuffer(raw, _HEADER, 1)[0]
-    codec, data = int(head["attributes"]) & _CODEC, raw[_HEADER.itemsize :]
+    codec, data = int(head["attributes"]) & CODEC, raw[_HEADER.itemsize :]
     if not codec:
         return data
     if codec not in CODECS:

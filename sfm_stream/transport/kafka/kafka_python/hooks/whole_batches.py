@@ -23,6 +23,7 @@ from sfm_stream.transport.kafka.kafka_python.batch_runs import (
     CHECKED_FROM,
     CODEC,
     CONTROL,
+    LENGTH_AT,
     MAGIC,
     OVERHEAD,
     SHORTEST,
@@ -64,7 +65,7 @@ RELIES_ON: PrivateNames = {
         "_buffer": "the bytes of the batches of one partition, one behind the other",
     },
 }
-_LENGTH_AT, _MAGIC_AT = 8, 16
+_MAGIC_AT = 16
 
 
 class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
@@ -128,7 +129,7 @@ class WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-pyt
 
     def _old(self, tp: Any, raw: bytes) -> Iterator[OldBatch]:
         """The records of a message of a format before 2. Raises CorruptRecordError for what is no such message."""
-        where = f"{tp.topic}, partition {tp.partition}, offset {int.from_bytes(raw[:_LENGTH_AT])}"
+        where = f"{tp.topic}, partition {tp.partition}, offset {int.from_bytes(raw[:LENGTH_AT])}"
         if raw[_MAGIC_AT : _MAGIC_AT + 1] >= bytes([MAGIC]):  # no check sum covers length and format
             raise CorruptRecordError(f"{where}: a batch of an unknown format, or without the whole of its header")
         try:
@@ -163,7 +164,7 @@ def _end(fetched: memoryview, at: int) -> int:
     """Where the batch ends that begins there; beyond all bytes where not even its length is there."""
     if at + OVERHEAD > len(fetched):
         return len(fetched) + 1
-    length = int.from_bytes(fetched[at + _LENGTH_AT : at + OVERHEAD], "big", signed=True)
+    length = int.from_bytes(fetched[at + LENGTH_AT : at + OVERHEAD], "big", signed=True)
     return at + OVERHEAD + max(length, 0)
 
 
